@@ -1,0 +1,393 @@
+//! All messages of a source thread, which share a stream.
+
+use hashbrown::{HashMap, HashSet};
+
+use super::{
+    Conflict, DeliveryError, DeliveryEvent, Evolved, Ignored, MessageDeliveryCommand,
+    MessageDeliveryRecord, MessageDeliveryStatus, OutboxLimits, PrepareMessage, Prepared,
+};
+use crate::{Digest, Illegal, Invariant, Legal, MessageId, StreamName, ThreadId};
+
+/// All messages of a source thread.
+///
+/// Insertion, capacity and the rule of the predecessor are decided here, over the records of the
+/// messages. Nothing is ever deleted; [`Outbox::forget`] only drops a finished record from memory
+/// and keeps what the rules need of it.
+///
+/// # Examples
+///
+/// ```
+/// use recount_core::{ThreadId, delivery::{Outbox, OutboxCommand, OutboxLimits}};
+/// # use recount_core::doc::message;
+///
+/// let mut outbox = Outbox::new(ThreadId::new("sender")?);
+/// let limits = OutboxLimits::default();
+/// let prepare = OutboxCommand::Prepare { message: Box::new(message("m-1")), limits };
+///
+/// let event = outbox.decide(&prepare)?.expect("the message is new");
+/// outbox.evolve(&event);
+/// assert_eq!(outbox.record("m-1").unwrap().version, 1);
+/// assert_eq!(outbox.decide(&prepare)?, None, "a repeat changes nothing");
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Outbox {
+    owner: ThreadId,
+    messages: HashMap<MessageId, Entry>,
+    forgotten: HashSet<Tag>,
+    counts: OutboxCounts,
+}
+
+#[derive(Clone, Debug)]
+enum Entry {
+    Record(Box<MessageDeliveryRecord>),
+    SetAside,
+}
+
+/// A wish about an outbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OutboxCommand {
+    /// Freeze a message and put it into the outbox.
+    Prepare {
+        /// The message.
+        message: Box<PrepareMessage>,
+        /// How much the outbox may hold.
+        limits: OutboxLimits,
+    },
+    /// Change a message.
+    Change {
+        /// Which message.
+        message_id: MessageId,
+        /// How.
+        command: MessageDeliveryCommand,
+    },
+}
+
+/// How many messages an outbox holds; worker updates are counted apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OutboxCounts {
+    /// Ordinary messages that are neither processed nor refused.
+    pub pending: u64,
+    /// Worker updates that are neither processed nor refused.
+    pub pending_updates: u64,
+    /// Ordinary messages in all.
+    pub retained: u64,
+    /// Worker updates in all.
+    pub retained_updates: u64,
+}
+
+impl OutboxCounts {
+    fn of(&mut self, is_update: bool) -> (&mut u64, &mut u64) {
+        if is_update {
+            (&mut self.pending_updates, &mut self.retained_updates)
+        } else {
+            (&mut self.pending, &mut self.retained)
+        }
+    }
+
+    /// Whether one more message has a place.
+    fn check_place(mut self, is_update: bool, limits: &OutboxLimits) -> Result<(), DeliveryError> {
+        let (pending, retained) = self.of(is_update);
+        let checks = if is_update {
+            [
+                (
+                    "pending worker updates",
+                    *pending,
+                    limits.max_pending_updates_per_owner,
+                ),
+                (
+                    "worker updates",
+                    *retained,
+                    limits.max_retained_updates_per_owner,
+                ),
+            ]
+        } else {
+            [
+                ("pending messages", *pending, limits.max_pending_per_owner),
+                ("messages", *retained, limits.max_retained_per_owner),
+            ]
+        };
+        match checks.into_iter().find(|(_, held, limit)| held >= limit) {
+            None => Ok(()),
+            Some((kind, held, limit)) => Err(DeliveryError::Capacity { kind, held, limit }),
+        }
+    }
+}
+
+/// What is kept of a finished message's id: 96 bits of its SHA-256, enough that two ids of a log
+/// never meet, in a fifth of the memory.
+type Tag = [u8; 12];
+
+fn tag(message_id: &str) -> Tag {
+    let digest = Digest::of_bytes(message_id.as_bytes());
+    *digest
+        .as_bytes()
+        .first_chunk()
+        .expect("a digest has 32 bytes")
+}
+
+impl Outbox {
+    /// An outbox without messages.
+    pub fn new(owner: ThreadId) -> Self {
+        Self {
+            owner,
+            messages: HashMap::new(),
+            forgotten: HashSet::new(),
+            counts: OutboxCounts::default(),
+        }
+    }
+
+    /// The source thread.
+    pub fn owner(&self) -> &ThreadId {
+        &self.owner
+    }
+
+    /// How many messages there are, the forgotten ones included.
+    pub fn counts(&self) -> OutboxCounts {
+        self.counts
+    }
+
+    /// A message that is in memory.
+    pub fn record(&self, message_id: &str) -> Option<&MessageDeliveryRecord> {
+        match self.messages.get(message_id) {
+            Some(Entry::Record(record)) => Some(record),
+            Some(Entry::SetAside) | None => None,
+        }
+    }
+
+    /// The messages that are in memory, in no order.
+    pub fn records(&self) -> impl Iterator<Item = &MessageDeliveryRecord> {
+        self.messages.values().filter_map(|entry| match entry {
+            Entry::Record(record) => Some(&**record),
+            Entry::SetAside => None,
+        })
+    }
+
+    /// Decides what happens when something is wished; `None` where a repeat changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`DeliveryError`]: the message's own rules, another message under the same id, no place
+    /// left, or a claim before the predecessor's admission is known.
+    pub fn decide(&self, command: &OutboxCommand) -> Result<Option<DeliveryEvent>, DeliveryError> {
+        match command {
+            OutboxCommand::Prepare { message, limits } => self.prepare(message, limits),
+            OutboxCommand::Change {
+                message_id,
+                command,
+            } => {
+                let Some(record) = self.record(message_id) else {
+                    let message_id = message_id.clone();
+                    return Err(DeliveryError::NotFound { message_id });
+                };
+                let event = record.decide(command)?;
+                match self.waits_for(record, &event) {
+                    Some((predecessor, _)) => Err(DeliveryError::Conflict {
+                        change: command.change.tag(),
+                        why: Conflict::Predecessor {
+                            predecessor: predecessor.clone(),
+                        },
+                    }),
+                    None => Ok(Some(event)),
+                }
+            }
+        }
+    }
+
+    fn prepare(
+        &self,
+        message: &PrepareMessage,
+        limits: &OutboxLimits,
+    ) -> Result<Option<DeliveryEvent>, DeliveryError> {
+        if !limits.is_valid() {
+            return Err(DeliveryError::Limits);
+        }
+        if message.key.owner_thread_id != self.owner {
+            return Err(DeliveryError::OtherOutbox {
+                expected: self.owner.clone(),
+                found: message.key.owner_thread_id.clone(),
+            });
+        }
+        let event = message.decide(limits)?;
+        let id = &message.key.message_id;
+        match self.messages.get(&**id) {
+            Some(Entry::Record(record)) if is_same(record, message) => return Ok(None),
+            None if !self.forgotten.contains(&tag(id)) => {}
+            _ => {
+                return Err(DeliveryError::OtherIdentity {
+                    message_id: id.clone(),
+                });
+            }
+        }
+        check_envelope_bytes(message.envelope.canonical().len(), limits)?;
+        self.counts
+            .check_place(message.envelope.is_worker_update(), limits)?;
+        Ok(Some(event))
+    }
+
+    /// The predecessor that an event should have waited for, and whether it was set aside.
+    fn waits_for<'a>(
+        &self,
+        record: &'a MessageDeliveryRecord,
+        event: &DeliveryEvent,
+    ) -> Option<(&'a MessageId, bool)> {
+        let is_claim = matches!(event, DeliveryEvent::Claimed(_))
+            && record.status == MessageDeliveryStatus::Pending;
+        let predecessor = record.predecessor.as_ref().filter(|_| is_claim)?;
+        let (is_known, is_aside) = match self.messages.get(&**predecessor) {
+            Some(Entry::Record(record)) => (record.is_admission_known(), false),
+            Some(Entry::SetAside) => (false, true),
+            None => (self.forgotten.contains(&tag(predecessor)), false),
+        };
+        (!is_known).then_some((predecessor, is_aside))
+    }
+
+    /// Applies an event of this outbox; it never fails.
+    pub fn evolve(&mut self, event: &DeliveryEvent) -> Evolved {
+        let id = event.message_id();
+        match (self.messages.get_mut(&**id), event) {
+            (Some(Entry::SetAside), _) => Evolved::Ignored(Ignored::SetAside),
+            (Some(Entry::Record(record)), event) => {
+                let evolved = record.evolve(event);
+                if evolved == Evolved::Applied && record.status.is_finished() {
+                    let (pending, _) = self.counts.of(record.envelope.is_worker_update());
+                    *pending = pending.saturating_sub(1);
+                }
+                evolved
+            }
+            (None, _) if self.forgotten.contains(&tag(id)) => match event {
+                DeliveryEvent::Prepared(_) => Evolved::Ignored(Ignored::Repeated),
+                _ => Evolved::Ignored(Ignored::Finished),
+            },
+            (None, DeliveryEvent::Prepared(prepared)) => {
+                let record = Box::new(MessageDeliveryRecord::of(prepared));
+                let (pending, retained) = self.counts.of(record.envelope.is_worker_update());
+                *pending += 1;
+                *retained += 1;
+                self.messages.insert(id.clone(), Entry::Record(record));
+                Evolved::Applied
+            }
+            (None, _) => Evolved::Ignored(Ignored::Unknown),
+        }
+    }
+
+    /// Whether `decide` could have answered with this event here.
+    ///
+    /// `limits` stand in for those that a `prepared` recorded. The content of a `prepared` is not
+    /// looked at: [`Prepared::check_content`] does that, beside the fold.
+    pub fn legal(&self, event: &DeliveryEvent, limits: Option<&OutboxLimits>) -> Legal {
+        let id = event.message_id();
+        match (self.messages.get(&**id), event) {
+            (Some(Entry::SetAside), _) => Legal::Unchecked("the message broke a rule before"),
+            (Some(Entry::Record(record)), event) => match record.legal(event) {
+                Legal::Ok => self.legal_order(record, event),
+                other => other,
+            },
+            (None, event) if self.forgotten.contains(&tag(id)) => match event {
+                DeliveryEvent::Prepared(_) => {
+                    Legal::violation(Invariant::D1, "the message was prepared before")
+                }
+                _ => {
+                    let why = format!("{} after processed or refused", event.event_type());
+                    Legal::violation(Invariant::D8, why)
+                }
+            },
+            (None, DeliveryEvent::Prepared(prepared)) => {
+                self.legal_prepare(prepared, limits.unwrap_or(&prepared.limits))
+            }
+            (None, event) => {
+                let why = format!(
+                    "{} of a message that was never prepared",
+                    event.event_type()
+                );
+                Legal::violation(Invariant::D1, why)
+            }
+        }
+    }
+
+    fn legal_order(&self, record: &MessageDeliveryRecord, event: &DeliveryEvent) -> Legal {
+        match self.waits_for(record, event) {
+            None => Legal::Ok,
+            Some((_, true)) => Legal::Unchecked("the predecessor broke a rule before"),
+            Some((predecessor, false)) => Legal::violation(
+                Invariant::D9,
+                format!("claimed before its predecessor {predecessor:?} was admitted or refused"),
+            ),
+        }
+    }
+
+    fn legal_prepare(&self, prepared: &Prepared, limits: &OutboxLimits) -> Legal {
+        if prepared.key.owner_thread_id != self.owner {
+            let found = StreamName::delivery(&prepared.key.owner_thread_id);
+            let why = format!("the key's owner has the stream {found}");
+            return Legal::violation(Invariant::L8, why);
+        }
+        if let Err(illegal) = prepared.check_alone() {
+            return Legal::Violation(illegal);
+        }
+        match self
+            .counts
+            .check_place(prepared.envelope.is_worker_update(), limits)
+        {
+            Ok(()) => Legal::Ok,
+            Err(_) if self.has_set_aside() => Legal::Unchecked(
+                "messages of the outbox broke a rule before, so none can be counted",
+            ),
+            Err(error) => Legal::Violation(Illegal {
+                invariant: Invariant::D10,
+                why: error.to_string(),
+            }),
+        }
+    }
+
+    fn has_set_aside(&self) -> bool {
+        self.messages
+            .values()
+            .any(|entry| matches!(entry, Entry::SetAside))
+    }
+
+    /// Drops a finished message from memory and returns it.
+    ///
+    /// Its places stay taken, its id stays known, and so does its admission.
+    pub fn forget(&mut self, message_id: &str) -> Option<MessageDeliveryRecord> {
+        self.record(message_id)
+            .filter(|record| record.status.is_finished())?;
+        let Some(Entry::Record(record)) = self.messages.remove(message_id) else {
+            return None;
+        };
+        self.forgotten.insert(tag(message_id));
+        if self.messages.is_empty() {
+            // An outbox that is done keeps no room for what it once had.
+            self.messages = HashMap::new();
+        }
+        Some(*record)
+    }
+
+    /// Stops following a message that broke a rule; its events change nothing from now on.
+    pub fn set_aside(&mut self, message_id: &MessageId) {
+        self.messages.insert(message_id.clone(), Entry::SetAside);
+    }
+}
+
+/// Whether a repeat is of the same message: all that does not change is the same.
+fn is_same(record: &MessageDeliveryRecord, message: &PrepareMessage) -> bool {
+    record.key == message.key
+        && *record.envelope == message.envelope
+        && record.predecessor == message.predecessor
+        && record.policy == message.policy
+        && record.created_at_millis == message.created_at_millis
+        && record.initial_deadline_at_millis == message.deadline_at_millis
+}
+
+pub(super) fn check_envelope_bytes(
+    length: usize,
+    limits: &OutboxLimits,
+) -> Result<(), DeliveryError> {
+    let limit = limits.max_envelope_bytes;
+    let bytes = u64::try_from(length).unwrap_or(u64::MAX);
+    if bytes > limit {
+        Err(DeliveryError::EnvelopeBytes { bytes, limit })
+    } else {
+        Ok(())
+    }
+}

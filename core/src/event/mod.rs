@@ -1,0 +1,129 @@
+//! Events as a log holds them: their place, their digest, and what is in them.
+
+mod batch;
+mod row;
+mod schema;
+mod stream;
+
+pub use batch::{EventBatch, EventDraft, SealError, SealedEvent};
+pub use row::{MAX_ROW_BYTES, RecordedEvent, Row, RowError, write_row};
+pub use schema::{DecodeError, DomainEvent};
+pub(crate) use schema::{Schema, read};
+pub use stream::{StreamName, StreamNameError};
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{CanonicalJson, Digest, input::natural, json::present};
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub struct $name(#[serde(deserialize_with = "natural")] u64);
+
+        impl $name {
+            /// The first.
+            pub const ZERO: Self = Self(0);
+
+            /// Takes a number that a double holds; `None` past 2^53 − 1.
+            pub const fn new(number: u64) -> Option<Self> {
+                if number < 1 << 53 { Some(Self(number)) } else { None }
+            }
+
+            /// The number.
+            pub const fn get(self) -> u64 {
+                self.0
+            }
+
+            /// The next one; it stays where it is at 2^53 − 1, which no log reaches.
+            #[must_use]
+            pub const fn next(self) -> Self {
+                match Self::new(self.0 + 1) {
+                    Some(next) => next,
+                    None => self,
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    )*};
+}
+
+counters! {
+    /// The place of an event in its log, from 0.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use recount_core::Position;
+    ///
+    /// assert_eq!(Position::ZERO.next().get(), 1);
+    /// assert_eq!(Position::new(1 << 53), None);
+    /// ```
+    Position;
+    /// The place of an event in its stream, from 0.
+    Revision;
+}
+
+/// The last event of a stream: what an append expects to stand there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamHead {
+    /// Its place in the stream.
+    pub revision: Revision,
+    /// Its digest, to which the next event is chained.
+    pub digest: Digest,
+}
+
+/// What the writer of an event says beside it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Metadata {
+    /// Who wrote it.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub actor: Option<String>,
+    /// The event or command that led to it.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub causation_id: Option<String>,
+    /// What it belongs to.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub correlation_id: Option<String>,
+    /// The host's own.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub custom: Option<serde_json::Map<String, serde_json::Value>>,
+}
+
+impl Metadata {
+    /// Metadata that names a writer.
+    pub fn of_actor(actor: impl Into<String>) -> Self {
+        Self {
+            actor: Some(actor.into()),
+            ..Self::default()
+        }
+    }
+
+    fn canonical(&self) -> CanonicalJson {
+        CanonicalJson::from_canonical(crate::json::to_canonical(self))
+    }
+}

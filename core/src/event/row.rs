@@ -1,0 +1,298 @@
+//! One row of a log: an event with its position, in one spelling.
+//!
+//! ```text
+//! {"digest":"<64 hex>","event":{"data":{…},"metadata":{…},"previousDigest":"<64 hex>",
+//!  "recordedAt":"<RFC 3339>","revision":3,"schemaVersion":1,"stream":"…","type":"…"},"position":41}
+//! ```
+//! The whole is canonical JSON, so it can be cut by position, and `event` is one slice that the
+//! digest is over. A row that cannot be cut so is read generally, to say what is wrong with it.
+
+use std::str::Utf8Error;
+
+use serde::{Deserialize, Deserializer, de};
+
+use super::{
+    Metadata, Position, Revision, SealedEvent, StreamName, StreamNameError, batch::digest_of_event,
+};
+use crate::{
+    Digest, EventType, IdError, Instant, JsonError,
+    json::{Limits, Scanner, canonicalize},
+};
+
+/// The largest row that is read: 16 MiB.
+pub const MAX_ROW_BYTES: usize = Limits::ROW.bytes;
+
+/// A row, cut into its parts; every part is canonical JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row<'a> {
+    /// Whether the row was in its one spelling (L5). Where it was not, the parts are those of the
+    /// canonical spelling.
+    pub is_canonical: bool,
+    /// The digest that the row states.
+    pub digest: Digest,
+    /// The place in the log.
+    pub position: Position,
+    /// The slice that the digest is over.
+    pub event: &'a str,
+    /// The facts.
+    pub data: &'a str,
+    /// What the writer says beside them.
+    pub metadata: &'a str,
+    /// The digest of the event before it in the stream.
+    pub previous_digest: Digest,
+    /// When it was recorded.
+    pub recorded_at: Instant,
+    /// The place in the stream.
+    pub revision: Revision,
+    /// The version of the data's shape.
+    pub schema_version: u32,
+    /// The stream's name as it stands, not yet checked.
+    pub stream: &'a str,
+    /// The type as it stands, perhaps unknown.
+    pub event_type: &'a str,
+}
+
+/// An event of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedEvent {
+    /// The place in the log.
+    pub position: Position,
+    /// The event.
+    pub event: SealedEvent,
+}
+
+/// Why bytes are not a row, or not one that can be an event.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RowError {
+    /// They are not text.
+    #[error("not UTF-8 at byte {} of the row", .0.valid_up_to())]
+    Utf8(#[source] Utf8Error),
+    /// They are not JSON.
+    #[error("not JSON: {0}")]
+    Json(#[source] JsonError),
+    /// They are JSON of another shape.
+    #[error("not a row: {message}")]
+    Shape {
+        /// What is missing, unknown or of another kind, and where.
+        message: String,
+    },
+    /// There is more than can be read.
+    #[error("a row of {length} bytes is longer than {max}")]
+    TooLong {
+        /// How long it is.
+        length: usize,
+        /// How long it may be.
+        max: usize,
+    },
+    /// The row is not in its one spelling (L5).
+    #[error("the row is not canonical JSON")]
+    NotCanonical,
+    /// The digest is not that of the event (L4).
+    #[error("the digest is {stated}, the event's is {computed}")]
+    Digest {
+        /// What the row states.
+        stated: Digest,
+        /// What it should state.
+        computed: Digest,
+    },
+    /// The stream's name is not one (L8).
+    #[error(transparent)]
+    Stream(#[from] StreamNameError),
+    /// The type cannot be one (L6).
+    #[error(transparent)]
+    EventType(#[from] IdError),
+}
+
+impl<'a> Row<'a> {
+    /// Reads a row without its newline.
+    ///
+    /// `spare` takes the canonical spelling of a row that was not in it. Digest, stream and type
+    /// are not checked here: [`Row::digest_of_event`] and [`RecordedEvent::read`] do.
+    ///
+    /// # Errors
+    ///
+    /// [`RowError`] where the bytes are not a row: not UTF-8, not JSON, or of another shape.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use recount_core::{Row, RowError};
+    ///
+    /// let mut spare = String::new();
+    /// let error = Row::read(b"{\"digest\":1}", &mut spare).unwrap_err();
+    /// assert!(matches!(error, RowError::Shape { .. }));
+    /// ```
+    pub fn read(bytes: &'a [u8], spare: &'a mut String) -> Result<Self, RowError> {
+        if bytes.len() > MAX_ROW_BYTES {
+            return Err(RowError::TooLong {
+                length: bytes.len(),
+                max: MAX_ROW_BYTES,
+            });
+        }
+        let text = std::str::from_utf8(bytes).map_err(RowError::Utf8)?;
+        if let Some(row) = Self::cut(text) {
+            return Ok(row);
+        }
+        *spare = canonicalize(text).map_err(RowError::Json)?;
+        let row = Self::cut(spare).ok_or_else(|| shape_error(spare))?;
+        Ok(Self {
+            is_canonical: false,
+            ..row
+        })
+    }
+
+    /// Cuts a canonical row by position.
+    fn cut(text: &'a str) -> Option<Self> {
+        let mut scan = Scanner::new(text);
+        scan.literal("{\"digest\":\"")?;
+        let digest = Digest::from_hex(scan.take(64)?.as_bytes())?;
+        scan.literal("\",\"event\":")?;
+        let event_start = scan.position();
+        scan.literal("{\"data\":")?;
+        let data = scan.value(Limits::ROW)?;
+        scan.literal(",\"metadata\":")?;
+        let metadata = scan.value(Limits::ROW)?;
+        if metadata != "{}" && serde_json::from_str::<Metadata>(metadata).is_err() {
+            return None;
+        }
+        scan.literal(",\"previousDigest\":\"")?;
+        let previous_digest = Digest::from_hex(scan.take(64)?.as_bytes())?;
+        scan.literal("\",\"recordedAt\":\"")?;
+        let recorded_at = Instant::from_rfc3339(scan.take(24)?)?;
+        scan.literal("\",\"revision\":")?;
+        let revision = Revision::new(scan.natural()?)?;
+        scan.literal(",\"schemaVersion\":")?;
+        let schema_version = u32::try_from(scan.natural()?).ok()?;
+        scan.literal(",\"stream\":")?;
+        let stream = scan.plain_string()?;
+        scan.literal(",\"type\":")?;
+        let event_type = scan.plain_string()?;
+        scan.literal("}")?;
+        let event = &text[event_start..scan.position()];
+        scan.literal(",\"position\":")?;
+        let position = Position::new(scan.natural()?)?;
+        scan.literal("}")?;
+        scan.is_at_end().then_some(Self {
+            is_canonical: true,
+            digest,
+            position,
+            event,
+            data,
+            metadata,
+            previous_digest,
+            recorded_at,
+            revision,
+            schema_version,
+            stream,
+            event_type,
+        })
+    }
+
+    /// The digest that the row should state.
+    pub fn digest_of_event(&self) -> Digest {
+        digest_of_event(self.event)
+    }
+}
+
+impl RecordedEvent {
+    /// Reads a row and checks all that can be checked of it alone: spelling, digest, the stream's
+    /// name.
+    ///
+    /// # Errors
+    ///
+    /// [`RowError`], by what is wrong first.
+    pub fn read(bytes: &[u8]) -> Result<Self, RowError> {
+        let mut spare = String::new();
+        let row = Row::read(bytes, &mut spare)?;
+        if !row.is_canonical {
+            return Err(RowError::NotCanonical);
+        }
+        let computed = row.digest_of_event();
+        if computed != row.digest {
+            return Err(RowError::Digest {
+                stated: row.digest,
+                computed,
+            });
+        }
+        let stream = StreamName::parse(row.stream)?;
+        let event_type = EventType::new(row.event_type)?;
+        let event = SealedEvent::from_row(&row, stream, event_type);
+        Ok(Self {
+            position: row.position,
+            event,
+        })
+    }
+}
+
+/// Appends the row of an event, with its newline.
+pub fn write_row(out: &mut Vec<u8>, position: Position, event: &SealedEvent) {
+    out.extend_from_slice(b"{\"digest\":\"");
+    out.extend_from_slice(&event.digest().to_hex());
+    out.extend_from_slice(b"\",\"event\":");
+    out.extend_from_slice(event.text().as_bytes());
+    out.extend_from_slice(b",\"position\":");
+    out.extend_from_slice(position.to_string().as_bytes());
+    out.extend_from_slice(b"}\n");
+}
+
+/// The shape of a row, for the general reader.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[expect(dead_code, reason = "only whether it can be read matters")]
+struct RowShape {
+    digest: Digest,
+    event: EventShape,
+    position: Position,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[expect(dead_code, reason = "only whether it can be read matters")]
+struct EventShape {
+    data: de::IgnoredAny,
+    metadata: Metadata,
+    previous_digest: Digest,
+    #[serde(deserialize_with = "recorded_at")]
+    recorded_at: Instant,
+    revision: Revision,
+    schema_version: u32,
+    #[serde(deserialize_with = "plain_text")]
+    stream: String,
+    #[serde(deserialize_with = "plain_text", rename = "type")]
+    event_type: String,
+}
+
+fn recorded_at<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Instant, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    Instant::from_rfc3339(&text)
+        .ok_or_else(|| de::Error::custom("expected a time such as 2026-11-30T19:32:28.123Z"))
+}
+
+fn plain_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    if text.contains(|char: char| char.is_control() || matches!(char, '"' | '\\')) {
+        return Err(de::Error::custom("expected text that needs no escapes"));
+    }
+    Ok(text)
+}
+
+/// What is wrong with the shape of canonical JSON that could not be cut.
+fn shape_error(canonical: &str) -> RowError {
+    let mut reader = serde_json::Deserializer::from_str(canonical);
+    let message = match serde_path_to_error::deserialize::<_, RowShape>(&mut reader) {
+        Ok(_) => "nested deeper than a row can be".to_owned(),
+        Err(error) => {
+            let path = error.path().to_string();
+            let reason = error.into_inner().to_string();
+            // The place in the canonical spelling is not the place in the row.
+            let reason = reason.split(" at line ").next().unwrap_or_default();
+            if path == "." {
+                reason.to_owned()
+            } else {
+                format!("{path}: {reason}")
+            }
+        }
+    };
+    RowError::Shape { message }
+}

@@ -1,0 +1,246 @@
+//! Types and versions of events, in one place.
+//!
+//! A type's current version is one more than the number of steps registered for it. Each step is
+//! pure and lifts data by one version, JSON to JSON.
+
+use serde_json::Value;
+
+use crate::{
+    CanonicalJson, EventType,
+    delivery::{self, DeliveryEvent},
+    json::canonicalize,
+};
+
+/// Any event of the domain, typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DomainEvent {
+    /// About a message.
+    Delivery(DeliveryEvent),
+}
+
+/// Why an event's data could not be understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// Nobody here knows the type.
+    #[error("unknown event type {event_type:?}: written by a newer program, or not by Recount")]
+    UnknownType {
+        /// The type as it stands.
+        event_type: String,
+    },
+    /// The type is known, but not in this version.
+    #[error("{event_type} has schema version {version}, this program reads 1 to {newest}")]
+    UnknownVersion {
+        /// The type.
+        event_type: &'static str,
+        /// The version as it stands.
+        version: u32,
+        /// The newest version that can be read.
+        newest: u32,
+    },
+    /// The data is not what the type holds.
+    #[error("the data of {event_type} does not decode at {path}: {message}")]
+    Data {
+        /// The type.
+        event_type: &'static str,
+        /// The JSON path in the data, `$` being the whole.
+        path: String,
+        /// What is wrong there.
+        message: String,
+    },
+}
+
+/// Lifts data by one version.
+pub(crate) type Upcast = fn(Value) -> Value;
+
+/// How one type of event is read.
+pub(crate) struct Schema {
+    pub(crate) event_type: &'static str,
+    /// The steps from version 1 to the current one.
+    pub(crate) upcasts: &'static [Upcast],
+    pub(crate) decode: fn(&str) -> Result<DomainEvent, (String, String)>,
+}
+
+impl Schema {
+    fn newest(&self) -> u32 {
+        u32::try_from(self.upcasts.len()).map_or(u32::MAX, |steps| steps + 1)
+    }
+
+    fn decode(&self, version: u32, data: &str) -> Result<DomainEvent, DecodeError> {
+        let newest = self.newest();
+        let event_type = self.event_type;
+        let wrong = |(path, message)| DecodeError::Data {
+            event_type,
+            path,
+            message,
+        };
+        if version == newest {
+            return (self.decode)(data).map_err(wrong);
+        }
+        let steps = version
+            .checked_sub(1)
+            .and_then(|from| self.upcasts.get(from as usize..));
+        let Some(steps) = steps.filter(|steps| !steps.is_empty()) else {
+            return Err(DecodeError::UnknownVersion {
+                event_type,
+                version,
+                newest,
+            });
+        };
+        let unreadable = |message: String| wrong(("$".to_owned(), message));
+        let old = serde_json::from_str(data).map_err(|error| unreadable(error.to_string()))?;
+        let new = steps
+            .iter()
+            .fold(old, |data: Value, step| step(data))
+            .to_string();
+        let new = canonicalize(&new).map_err(|error| unreadable(error.to_string()))?;
+        (self.decode)(&new).map_err(wrong)
+    }
+}
+
+impl DomainEvent {
+    /// Reads the data of a recorded event.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] for an unknown type, an unknown version, or data that is not what the type
+    /// holds; it names which.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use recount_core::DomainEvent;
+    ///
+    /// let data = r#"{"atMillis":5,"leaseUntilMillis":9,"messageId":"m"}"#;
+    /// let DomainEvent::Delivery(event) = DomainEvent::decode("delivery.claimed", 1, data)? else {
+    ///     unreachable!("the type begins with its category")
+    /// };
+    /// assert_eq!(event.message_id().as_str(), "m");
+    /// assert_eq!(
+    ///     DomainEvent::decode("delivery.claimed", 2, data).unwrap_err().to_string(),
+    ///     "delivery.claimed has schema version 2, this program reads 1 to 1",
+    /// );
+    /// # Ok::<_, recount_core::DecodeError>(())
+    /// ```
+    pub fn decode(event_type: &str, version: u32, data: &str) -> Result<Self, DecodeError> {
+        delivery::SCHEMAS
+            .iter()
+            .find(|schema| schema.event_type == event_type)
+            .ok_or_else(|| DecodeError::UnknownType {
+                event_type: event_type.to_owned(),
+            })?
+            .decode(version, data)
+    }
+
+    /// Type, current version and data, as they are stored.
+    pub(crate) fn encode(&self) -> (EventType, u32, CanonicalJson) {
+        let Self::Delivery(event) = self;
+        let name = event.event_type();
+        let newest = delivery::SCHEMAS
+            .iter()
+            .find(|schema| schema.event_type == name)
+            .map_or(1, Schema::newest);
+        let event_type = EventType::new(name).expect("our types are names");
+        (event_type, newest, event.to_data())
+    }
+}
+
+/// Reads JSON into a type; an error is a path and a message.
+pub(crate) fn read<'a, T: serde::Deserialize<'a>>(data: &'a str) -> Result<T, (String, String)> {
+    serde_json::from_str(data).map_err(|error| {
+        // Once more and slowly, for the path.
+        let mut reader = serde_json::Deserializer::from_str(data);
+        match serde_path_to_error::deserialize::<_, T>(&mut reader) {
+            Ok(_) => ("$".to_owned(), error.to_string()),
+            Err(error) => {
+                let path = match error.path().to_string().as_str() {
+                    "." => "$".to_owned(),
+                    path => format!("$.{path}"),
+                };
+                let message = error.into_inner().to_string();
+                (
+                    path,
+                    message
+                        .split(" at line ")
+                        .next()
+                        .unwrap_or_default()
+                        .to_owned(),
+                )
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two steps: `lease` was renamed, then `at` came from seconds.
+    const SCHEMA: Schema = Schema {
+        event_type: "delivery.claimed",
+        upcasts: &[
+            |mut data| {
+                data["leaseUntilMillis"] = data["lease"].take();
+                data.as_object_mut().unwrap().remove("lease");
+                data
+            },
+            |mut data| {
+                data["atMillis"] = (data["atSeconds"].as_u64().unwrap() * 1_000).into();
+                data.as_object_mut().unwrap().remove("atSeconds");
+                data
+            },
+        ],
+        decode: |data| {
+            read(data)
+                .map(DeliveryEvent::Claimed)
+                .map(DomainEvent::Delivery)
+        },
+    };
+
+    #[test]
+    fn old_versions_are_lifted_one_step_at_a_time() {
+        let newest = r#"{"atMillis":5000,"leaseUntilMillis":9,"messageId":"m"}"#;
+        let expected = SCHEMA.decode(3, newest).unwrap();
+        let second = r#"{"atSeconds":5,"leaseUntilMillis":9,"messageId":"m"}"#;
+        assert_eq!(SCHEMA.decode(2, second).unwrap(), expected);
+        let first = r#"{"atSeconds":5,"lease":9,"messageId":"m"}"#;
+        assert_eq!(SCHEMA.decode(1, first).unwrap(), expected);
+        for version in [0, 4] {
+            assert_eq!(
+                SCHEMA.decode(version, newest).unwrap_err().to_string(),
+                format!("delivery.claimed has schema version {version}, this program reads 1 to 3")
+            );
+        }
+    }
+
+    #[test]
+    fn what_does_not_decode_is_named_by_path() {
+        let error = DomainEvent::decode(
+            "delivery.accepted",
+            1,
+            r#"{"atMillis":1,"messageId":"m","nextAttemptAtMillis":1,"receipt":{"queueSequence":-1,"receiptId":"r","submissionId":"s","threadId":"t"}}"#,
+        );
+        assert_eq!(
+            error.unwrap_err().to_string(),
+            "the data of delivery.accepted does not decode at $.receipt.queueSequence: invalid \
+             value: integer `-1`, expected u64"
+        );
+        let error = DomainEvent::decode(
+            "delivery.claimed",
+            1,
+            r#"{"atMillis":1,"leaseUntilMillis":2,"messageId":"m","more":1}"#,
+        );
+        assert_eq!(
+            error.unwrap_err().to_string(),
+            "the data of delivery.claimed does not decode at $.more: unknown field `more`, expected \
+             one of `atMillis`, `leaseUntilMillis`, `messageId`"
+        );
+        assert_eq!(
+            DomainEvent::decode("job.created", 1, "{}")
+                .unwrap_err()
+                .to_string(),
+            "unknown event type \"job.created\": written by a newer program, or not by Recount"
+        );
+    }
+}

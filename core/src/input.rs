@@ -1,0 +1,375 @@
+//! Inputs that are ready for admission, and what a destination answers.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use std::collections::BTreeMap;
+
+use crate::{
+    AdmissionGroup, AdmissionKey, AgentId, Diagnostic, Digest, FenceText, Name, PersistedJson,
+    Principal, ReceiptId, SettlementId, SubmissionId, ThreadId,
+    instant::is_rfc3339,
+    json::{present, to_canonical},
+};
+
+/// The `schemaVersion` of a value that has had only one so far: the number 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct SchemaV1;
+
+impl Serialize for SchemaV1 {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u32(1)
+    }
+}
+
+impl<'de> Deserialize<'de> for SchemaV1 {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match u64::deserialize(deserializer)? {
+            1 => Ok(Self),
+            other => Err(de::Error::invalid_value(
+                de::Unexpected::Unsigned(other),
+                &"schema version 1",
+            )),
+        }
+    }
+}
+
+/// An input with everything that its admission needs: the envelope of a message.
+///
+/// It is frozen when it is prepared; its digest is over its canonical JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PreparedInput {
+    /// A condition of the destination's that must still hold.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub admission_fence: Option<AdmissionFence>,
+    /// Inputs that are admitted together.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub admission_group: Option<AdmissionGroup>,
+    /// Under which the destination admits it once.
+    pub admission_key: AdmissionKey,
+    /// The agent that is to have it.
+    pub agent_id: AgentId,
+    /// The decision that allowed it.
+    pub authorization: AuthorizationDecision,
+    /// The definitions it was prepared for.
+    pub definitions: DefinitionDigests,
+    /// On whose behalf it is submitted.
+    pub delivery_principal: Principal,
+    /// What the agent gets.
+    pub input: PersistedJson,
+    /// SHA-256 over the canonical JSON of `input`.
+    pub input_digest: Digest,
+    /// What a message is, where it is more than an input.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub message_admission: Option<PersistedJson>,
+    /// The version of this shape.
+    pub schema_version: SchemaV1,
+    /// The destination.
+    pub thread_id: ThreadId,
+    /// What a worker's input is bound to.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub worker_admission: Option<PersistedJson>,
+}
+
+impl PreparedInput {
+    /// The canonical JSON, of which [`PreparedInput::digest`] is the digest.
+    pub fn canonical(&self) -> String {
+        to_canonical(self)
+    }
+
+    /// SHA-256 over the canonical JSON.
+    pub fn digest(&self) -> Digest {
+        Digest::of_bytes(self.canonical().as_bytes())
+    }
+
+    /// Whether this reports a worker's progress, which has an allowance of its own in an outbox.
+    pub fn is_worker_update(&self) -> bool {
+        self.message_admission
+            .as_ref()
+            .is_some_and(|admission| admission.to_value()["_tag"] == "WorkerUpdate")
+    }
+}
+
+/// A condition of a destination's, that must still hold when an input is admitted.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AdmissionFence {
+    /// What the condition is about.
+    pub key: FenceText,
+    /// The policy that set it.
+    pub policy_id: Name,
+    /// The revision that must still be current.
+    pub revision: FenceText,
+}
+
+/// Which decision of which policy allowed something.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AuthorizationDecision {
+    /// The decision.
+    pub decision_id: Name,
+    /// The policy.
+    pub policy_id: Name,
+}
+
+/// Digests of what an input was prepared for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DefinitionDigests {
+    /// The agent's definition.
+    pub agent: Digest,
+    /// The model's.
+    pub model: Digest,
+    /// What a replay of the agent needs to find again.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub replay: Option<ReplayDigests>,
+    /// The tools'.
+    pub tools: Digest,
+}
+
+/// Digests that a replay of the agent needs to find again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ReplayDigests {
+    /// The agent's definition.
+    pub agent: Digest,
+    /// How it behaves, where that is known.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub agent_behavior: Option<Digest>,
+    /// Each tool by name.
+    pub tools: BTreeMap<String, Digest>,
+}
+
+/// A destination's answer that it admitted an input.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Receipt {
+    /// The place in the destination's queue.
+    #[serde(deserialize_with = "natural")]
+    pub queue_sequence: u64,
+    /// The receipt's own id.
+    pub receipt_id: ReceiptId,
+    /// What was admitted.
+    pub submission_id: SubmissionId,
+    /// The destination.
+    pub thread_id: ThreadId,
+}
+
+/// How a submission ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    try_from = "SettlementFields"
+)]
+pub struct Settlement {
+    /// What failed; present exactly when `outcome` is `failed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The receipt it settles.
+    pub receipt_id: ReceiptId,
+    /// What became of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_disposition: Option<PersistedJson>,
+    /// When, in RFC 3339, as the destination wrote it.
+    pub settled_at: String,
+    /// The settlement's own id.
+    pub settlement_id: SettlementId,
+    /// The submission it settles.
+    pub submission_id: SubmissionId,
+    /// What it used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage_summary: Option<PersistedJson>,
+}
+
+/// How a submission ended, in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the words say it")]
+pub enum Outcome {
+    Completed,
+    Failed,
+    Aborted,
+}
+
+/// Why a submission failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Failure {
+    /// Ids to look up elsewhere.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub context: Option<BTreeMap<String, String>>,
+    /// What is known of it, for operators.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub diagnostic: Option<Diagnostic>,
+    /// The error's kind.
+    pub error_tag: String,
+    /// A safe summary.
+    pub message: String,
+}
+
+/// A settlement before its fields are held against one another.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct SettlementFields {
+    #[serde(default, deserialize_with = "present")]
+    failure: Option<Failure>,
+    outcome: Outcome,
+    receipt_id: ReceiptId,
+    #[serde(default, deserialize_with = "present")]
+    run_disposition: Option<PersistedJson>,
+    settled_at: String,
+    settlement_id: SettlementId,
+    submission_id: SubmissionId,
+    #[serde(default, deserialize_with = "present")]
+    usage_summary: Option<PersistedJson>,
+}
+
+/// Why fields do not make a settlement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SettlementError {
+    /// A failure without the outcome `failed`, or the other way round.
+    #[error("a settlement has a failure exactly when its outcome is `failed`")]
+    Failure,
+    /// `settledAt` is not a time.
+    #[error("settledAt is not a time in RFC 3339")]
+    SettledAt,
+}
+
+impl Settlement {
+    /// Holds the fields against one another.
+    ///
+    /// # Errors
+    ///
+    /// [`SettlementError`] where they contradict.
+    pub fn check(&self) -> Result<(), SettlementError> {
+        if (self.outcome == Outcome::Failed) != self.failure.is_some() {
+            return Err(SettlementError::Failure);
+        }
+        if !is_rfc3339(&self.settled_at) {
+            return Err(SettlementError::SettledAt);
+        }
+        Ok(())
+    }
+}
+
+impl TryFrom<SettlementFields> for Settlement {
+    type Error = SettlementError;
+
+    fn try_from(fields: SettlementFields) -> Result<Self, SettlementError> {
+        let settlement = Self {
+            failure: fields.failure,
+            outcome: fields.outcome,
+            receipt_id: fields.receipt_id,
+            run_disposition: fields.run_disposition,
+            settled_at: fields.settled_at,
+            settlement_id: fields.settlement_id,
+            submission_id: fields.submission_id,
+            usage_summary: fields.usage_summary,
+        };
+        settlement.check()?;
+        Ok(settlement)
+    }
+}
+
+/// Reads a natural number that canonical JSON, whose numbers are doubles, can hold.
+pub(crate) fn natural<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let number = u64::deserialize(deserializer)?;
+    if number >= 1 << 53 {
+        return Err(de::Error::custom(format!("{number} is past 2^53 - 1")));
+    }
+    Ok(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settlement(change: &str) -> Result<Settlement, String> {
+        let mut value = serde_json::json!({
+            "outcome": "completed", "receiptId": "r", "submissionId": "s", "settlementId": "t",
+            "settledAt": "2026-01-01T00:00:00+02:00",
+        });
+        let change: serde_json::Map<_, _> = serde_json::from_str(change).unwrap();
+        value.as_object_mut().unwrap().extend(change);
+        serde_json::from_value(value).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_settlement_is_held_against_itself() {
+        assert!(settlement("{}").is_ok());
+        let message = "a settlement has a failure exactly when its outcome is `failed`";
+        assert_eq!(settlement(r#"{"outcome":"failed"}"#).unwrap_err(), message);
+        let failure = r#"{"failure":{"errorTag":"E","message":"m"}}"#;
+        assert_eq!(settlement(failure).unwrap_err(), message);
+        assert_eq!(
+            settlement(r#"{"settledAt":"yesterday"}"#).unwrap_err(),
+            "settledAt is not a time in RFC 3339"
+        );
+    }
+
+    #[test]
+    fn o_21_a_queue_sequence_is_an_integer_in_range() {
+        let receipt = |sequence: &str| {
+            let text = format!(
+                r#"{{"queueSequence":{sequence},"receiptId":"r","submissionId":"s","threadId":"t"}}"#
+            );
+            serde_json::from_str::<Receipt>(&text).map(|receipt| receipt.queue_sequence)
+        };
+        assert_eq!(receipt("9007199254740991").unwrap(), 9_007_199_254_740_991);
+        for sequence in [
+            "9007199254740992",
+            "18446744073709551616",
+            "1e400",
+            "-0",
+            "1.0",
+            "1e2",
+            "01",
+        ] {
+            assert!(receipt(sequence).is_err(), "{sequence}");
+        }
+    }
+
+    #[test]
+    fn a_schema_version_other_than_one_is_refused() {
+        let error = serde_json::from_str::<SchemaV1>("2").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "invalid value: integer `2`, expected schema version 1"
+        );
+    }
+}

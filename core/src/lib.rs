@@ -1,0 +1,38 @@
+//! Domain, events and logs of Recount.
+//!
+//! What an agent platform owes is kept as events. This crate holds what is pure about them: the
+//! values, the aggregates with their rules, and the events' one spelling; and, beside it, the logs
+//! that keep them behind the trait [`log::EventLog`].
+
+pub mod delivery;
+#[doc(hidden)]
+pub mod doc;
+pub mod log;
+
+mod diagnostic;
+mod digest;
+mod event;
+mod id;
+mod input;
+mod instant;
+mod invariant;
+mod json;
+
+pub use diagnostic::{CauseReason, Diagnostic, ErrorDiagnostic, OmittedReason, Scalar};
+pub use digest::{Digest, DigestError};
+pub use event::{
+    DecodeError, DomainEvent, EventBatch, EventDraft, MAX_ROW_BYTES, Metadata, Position,
+    RecordedEvent, Revision, Row, RowError, SealError, SealedEvent, StreamHead, StreamName,
+    StreamNameError, write_row,
+};
+pub use id::{
+    AdmissionGroup, AdmissionKey, AgentId, EventType, FenceText, IdError, MessageId, Name,
+    Principal, ReceiptId, RefusalCode, SettlementId, SubmissionId, ThreadId,
+};
+pub use input::{
+    AdmissionFence, AuthorizationDecision, DefinitionDigests, Failure, Outcome, PreparedInput,
+    Receipt, ReplayDigests, SchemaV1, Settlement, SettlementError,
+};
+pub use instant::{Instant, InstantError};
+pub use invariant::{Illegal, Invariant, Legal, Severity, UnknownInvariant};
+pub use json::{CanonicalJson, JsonError, JsonErrorKind, PersistedJson, canonicalize};

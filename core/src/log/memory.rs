@@ -1,0 +1,4 @@
+//! wip
+/// wip
+#[derive(Debug)]
+pub struct MemoryLog;

@@ -1,0 +1,240 @@
+//! Logs: where events are appended and read.
+//!
+//! A backend implements [`EventLog`]. The trait is object-safe, with boxed futures: which backend
+//! a host or the program works on is chosen at run time, services are written once over
+//! `Arc<dyn EventLog>`, and one allocation is nothing beside the disk's reply that an append waits
+//! for.
+
+#[cfg(feature = "jsonl")]
+pub mod jsonl;
+
+#[cfg(feature = "conformance")]
+pub mod conformance;
+#[cfg(feature = "memory")]
+mod memory;
+
+#[cfg(feature = "memory")]
+pub use memory::MemoryLog;
+
+use std::error::Error;
+
+use futures_util::{future::BoxFuture, stream::BoxStream};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Digest, EventBatch, Position, RecordedEvent, Revision, RowError, StreamHead, StreamName,
+};
+
+/// The largest row that is appended, unless a log is told otherwise: 1 MiB.
+pub const MAX_APPENDED_ROW_BYTES: usize = 1 << 20;
+
+/// The error of whatever a log is kept on.
+pub type Source = Box<dyn Error + Send + Sync>;
+
+/// A log of events.
+pub trait EventLog: Send + Sync {
+    /// Appends a batch: all of it or nothing, durable when it is answered.
+    ///
+    /// The append is under way when this returns; dropping the future does not withdraw it.
+    ///
+    /// The same batch again, after a lost reply say, is recognised and answered as the first time,
+    /// even where other events followed. A part of it is a conflict.
+    ///
+    /// # Errors
+    ///
+    /// [`AppendError::Conflict`] where the stream's head is not the one that the batch was sealed
+    /// to; [`AppendError::OutcomeUnknown`] where the events may be there or not, and asking again
+    /// with the same batch settles it; every other error appended nothing.
+    fn append(&self, batch: EventBatch) -> BoxFuture<'_, Result<Appended, AppendError>>;
+
+    /// Reads a stream, from a revision on (included) in a direction; from its end in that
+    /// direction where `from` is `None`. A stream that does not exist has no events.
+    fn read_stream(
+        &self,
+        stream: &StreamName,
+        from: Option<Revision>,
+        direction: Direction,
+        limit: usize,
+    ) -> EventStream<'_>;
+
+    /// Reads the log, from a position on (included) in a direction; from its end in that direction
+    /// where `from` is `None`.
+    fn read_all(
+        &self,
+        from: Option<Position>,
+        direction: Direction,
+        limit: usize,
+    ) -> EventStream<'_>;
+
+    /// The last event of the log; `None` where there is none.
+    fn head(&self) -> BoxFuture<'_, Result<Option<LogHead>, ReadError>>;
+
+    /// Reads the log from a position on (included), then waits for what is appended: every event
+    /// once, in order, none skipped. It ends when the log is dropped.
+    fn subscribe(&self, from: Position) -> EventStream<'static>;
+}
+
+/// Events as they are read; the first error ends it.
+pub type EventStream<'a> = BoxStream<'a, Result<RecordedEvent, ReadError>>;
+
+/// Which way a log is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the first to the last.
+    Forward,
+    /// From the last to the first.
+    Backward,
+}
+
+/// The last event of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogHead {
+    /// Its place.
+    pub position: Position,
+    /// Its digest.
+    pub digest: Digest,
+}
+
+/// That a batch is in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// The stream's head behind the batch.
+    pub head: StreamHead,
+    /// The place of the batch's first event.
+    pub first_position: Position,
+}
+
+/// Why a batch was not appended, or is not known to be.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AppendError {
+    /// The stream has another head; nothing was appended.
+    #[error("stream {stream} is at {}, not at {}", head(*actual), head(*expected))]
+    Conflict {
+        /// The stream.
+        stream: StreamName,
+        /// The head that the batch was sealed to.
+        expected: Option<StreamHead>,
+        /// The head that the stream has.
+        actual: Option<StreamHead>,
+    },
+    /// A row would be too large; nothing was appended.
+    #[error("revision {revision} of {stream} would be a row of {length} bytes, more than {max}")]
+    TooLarge {
+        /// The stream.
+        stream: StreamName,
+        /// The event's place in it.
+        revision: Revision,
+        /// How large its row would be.
+        length: usize,
+        /// How large it may be.
+        max: usize,
+    },
+    /// The log has as many events as can be counted; nothing was appended.
+    #[error("the log is full: a position is at most 2^53 - 1")]
+    Full,
+    /// The events may be there or not: append the same batch again to learn it.
+    #[error("it is not known whether {stream} was appended to: append the same batch again")]
+    OutcomeUnknown {
+        /// The stream.
+        stream: StreamName,
+        /// What went wrong.
+        source: Source,
+    },
+    /// What the log is kept on did not take it; nothing was appended.
+    #[error("the log could not be written, nothing was appended")]
+    Storage {
+        /// What went wrong.
+        source: Source,
+    },
+    /// An earlier write failed in such a way that the log must be opened again.
+    #[error("the log is closed after a failed write: open it again")]
+    Closed,
+}
+
+/// Why a log could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// An event is not what its place says.
+    #[error("the log is damaged at {place}")]
+    Damaged {
+        /// Where.
+        place: Place,
+        /// What is wrong there.
+        source: Damage,
+    },
+    /// What the log is kept on did not answer.
+    #[error("the log could not be read")]
+    Storage {
+        /// What went wrong.
+        source: Source,
+    },
+}
+
+/// What is wrong with an event in its place.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Damage {
+    /// It is no row, or not one that can be an event.
+    #[error(transparent)]
+    Row(#[from] RowError),
+    /// It has another position (L1).
+    #[error("the position is {found}, expected {expected}")]
+    Position {
+        /// What stands there.
+        found: Position,
+        /// What should.
+        expected: Position,
+    },
+    /// It does not follow the event before it in its stream (L2, L3).
+    #[error("the event is sealed to {}, the stream is at {}", head(*found), head(*expected))]
+    Chain {
+        /// What it follows.
+        found: Option<StreamHead>,
+        /// What it should follow.
+        expected: Option<StreamHead>,
+    },
+    /// The last row is cut: there is no end of it.
+    #[error("the last row is cut after {length} bytes: `recount repair` moves them aside")]
+    Torn {
+        /// How much of it there is.
+        length: usize,
+    },
+}
+
+/// A place in a log, as far as it is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The position.
+    pub position: Option<Position>,
+    /// The stream.
+    pub stream: Option<String>,
+    /// The line of a text, from 1.
+    pub line: Option<u64>,
+    /// The byte offset in a text, from 0.
+    pub offset: Option<u64>,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let parts = [
+            self.position.map(|it| format!("position {it}")),
+            self.stream.as_ref().map(|it| format!("stream {it}")),
+            self.line.map(|it| format!("line {it}")),
+            self.offset.map(|it| format!("byte {it}")),
+        ];
+        let parts: Vec<_> = parts.into_iter().flatten().collect();
+        f.write_str(&if parts.is_empty() {
+            "an unknown place".to_owned()
+        } else {
+            parts.join(", ")
+        })
+    }
+}
+
+fn head(head: Option<StreamHead>) -> String {
+    head.map_or("no event".to_owned(), |head| {
+        format!("revision {} ({})", head.revision, head.digest)
+    })
+}
