@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
-use crate::json::present;
+use crate::{
+    PersistedJson,
+    json::{present, some_unique_keys},
+};
 
 const MAX_TEXT: usize = 16 * 1_024;
 const MAX_NAME: usize = 1_024;
@@ -41,11 +44,7 @@ pub enum Diagnostic {
         /// The reasons, in order; at most 128.
         reasons: Vec<CauseReason>,
         /// Set where reasons were left out.
-        #[serde(
-            default,
-            deserialize_with = "present",
-            skip_serializing_if = "Option::is_none"
-        )]
+        #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
         truncated: Option<bool>,
     },
     /// A plain value.
@@ -63,79 +62,36 @@ pub enum Diagnostic {
 /// An error as it was seen: only fields that are known to carry no payload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[expect(
-    missing_docs,
-    reason = "the fields are those of an error in any language"
-)]
+#[expect(missing_docs, reason = "the fields are those of an error in any language")]
 pub struct ErrorDiagnostic {
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub cause: Option<Diagnostic>,
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub code: Option<Scalar>,
     /// Ids to look up elsewhere; never inputs.
     #[serde(
         default,
-        deserialize_with = "present",
+        deserialize_with = "some_unique_keys",
         skip_serializing_if = "Option::is_none"
     )]
     pub context: Option<BTreeMap<String, String>>,
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub error_tag: Option<String>,
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub errors: Option<Vec<Diagnostic>>,
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Names of fields that could not be read.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub omitted_fields: Option<Vec<String>>,
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub reason: Option<Diagnostic>,
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub stack: Option<String>,
     /// Set where something was left out.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub truncated: Option<bool>,
 }
 
@@ -157,12 +113,8 @@ pub enum CauseReason {
     #[serde(rename_all = "camelCase")]
     Interrupt {
         /// Which fibre was interrupted.
-        #[serde(
-            default,
-            deserialize_with = "present",
-            skip_serializing_if = "Option::is_none"
-        )]
-        fiber_id: Option<Number>,
+        #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+        fiber_id: Option<Scalar>,
     },
 }
 
@@ -194,9 +146,7 @@ pub enum OmittedReason {
 impl Diagnostic {
     /// A diagnostic that is just some text.
     pub fn text(text: impl Into<String>) -> Self {
-        Self::Value {
-            value: Scalar::Text(text.into()),
-        }
+        Self::Value { value: Scalar::Text(text.into()) }
     }
 
     /// The same within the bounds: what does not fit is marked, never dropped silently.
@@ -215,11 +165,7 @@ impl Diagnostic {
     /// ```
     #[must_use]
     pub fn bounded(mut self) -> Self {
-        Budget {
-            nodes: MAX_NODES,
-            text: MAX_TOTAL,
-        }
-        .node(&mut self, 0);
+        Budget { nodes: MAX_NODES, text: MAX_TOTAL }.node(&mut self, 0);
         self
     }
 }
@@ -233,9 +179,7 @@ struct Budget {
 impl Budget {
     fn node(&mut self, node: &mut Diagnostic, level: usize) {
         if self.nodes == 0 || level >= MAX_LEVELS {
-            *node = Diagnostic::Omitted {
-                reason: OmittedReason::Limit,
-            };
+            *node = Diagnostic::Omitted { reason: OmittedReason::Limit };
             return;
         }
         self.nodes -= 1;
@@ -253,7 +197,11 @@ impl Budget {
                         | CauseReason::Die { defect: nested } => {
                             self.node(nested, level + 3);
                         }
-                        CauseReason::Interrupt { .. } => {}
+                        CauseReason::Interrupt { fiber_id } => {
+                            if let Some(fiber_id) = fiber_id {
+                                self.scalar(fiber_id, MAX_NAME);
+                            }
+                        }
                     }
                 }
             }
@@ -291,10 +239,7 @@ impl Budget {
                 cut |= self.cut(value, MAX_NAME);
             }
         }
-        for name in [&mut error.error_tag, &mut error.name]
-            .into_iter()
-            .flatten()
-        {
+        for name in [&mut error.error_tag, &mut error.name].into_iter().flatten() {
             cut |= self.cut(name, MAX_NAME);
         }
         for text in [&mut error.message, &mut error.stack].into_iter().flatten() {
@@ -309,18 +254,17 @@ impl Budget {
     }
 
     fn scalar(&mut self, value: &mut Scalar, max: usize) {
-        match value {
-            Scalar::Text(text) => {
-                self.cut(text, max);
-            }
-            // A number that a double does not hold keeps its digits as text.
-            Scalar::Number(number) => {
-                let text = number.to_string();
-                if crate::PersistedJson::parse(&text).is_err() {
-                    *value = Scalar::Text(text);
-                }
-            }
-            Scalar::Null | Scalar::Bool(_) => {}
+        if let Scalar::Number(number) = value {
+            // A number is kept as it will be read again, or as its digits where it would change.
+            let digits = number.to_string();
+            let exact = PersistedJson::parse(&digits).ok();
+            *value = match exact.and_then(|exact| serde_json::from_str(exact.as_str()).ok()) {
+                Some(exact) => Scalar::Number(exact),
+                None => Scalar::Text(digits),
+            };
+        }
+        if let Scalar::Text(text) = value {
+            self.cut(text, max);
         }
     }
 
@@ -357,10 +301,8 @@ mod tests {
         let mut diagnostic = Diagnostic::text("root");
         for _ in 0..levels {
             let cause = Some(diagnostic);
-            diagnostic = Diagnostic::Error(Box::new(ErrorDiagnostic {
-                cause,
-                ..Default::default()
-            }));
+            diagnostic =
+                Diagnostic::Error(Box::new(ErrorDiagnostic { cause, ..Default::default() }));
         }
         diagnostic
     }
@@ -376,9 +318,7 @@ mod tests {
 
     #[test]
     fn levels_past_the_bound_are_marked() {
-        let limit = Diagnostic::Omitted {
-            reason: OmittedReason::Limit,
-        };
+        let limit = Diagnostic::Omitted { reason: OmittedReason::Limit };
         assert_eq!(depth(&nested(60).bounded()), (56, &limit));
         assert_eq!(nested(55).bounded(), nested(55));
     }
@@ -393,17 +333,11 @@ mod tests {
             ..Default::default()
         }));
         let bounded = wide.bounded();
-        let Diagnostic::Error(error) = &bounded else {
-            panic!("{bounded:?}")
-        };
+        let Diagnostic::Error(error) = &bounded else { panic!("{bounded:?}") };
         assert_eq!(error.errors.as_ref().unwrap().len(), 128);
         assert_eq!(error.omitted_fields.as_ref().unwrap().len(), 32);
         assert_eq!(error.truncated, Some(true));
-        assert_eq!(
-            error.message.as_deref(),
-            Some(""),
-            "the text budget is spent"
-        );
+        assert_eq!(error.message.as_deref(), Some(""), "the text budget is spent");
         assert_eq!(bounded.clone().bounded(), bounded);
     }
 

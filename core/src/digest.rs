@@ -65,14 +65,16 @@ impl Digest {
 
     /// Reads 64 lower-case hex digits; `None` for anything else.
     pub(crate) fn from_hex(hex: &[u8]) -> Option<Self> {
+        let hex: &[u8; 64] = hex.try_into().ok()?;
         let mut bytes = [0; 32];
-        if hex.len() != 64 {
-            return None;
-        }
+        let mut wrong = 0;
         for (byte, pair) in bytes.iter_mut().zip(hex.chunks_exact(2)) {
-            *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
+            let (high, low) = (NIBBLES[usize::from(pair[0])], NIBBLES[usize::from(pair[1])]);
+            // One branch for all digits: which of them is wrong does not matter.
+            wrong |= high | low;
+            *byte = high << 4 | low & 15;
         }
-        Some(Self(bytes))
+        (wrong < 16).then_some(Self(bytes))
     }
 
     /// The 64 hex digits.
@@ -86,13 +88,16 @@ impl Digest {
     }
 }
 
-const fn nibble(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        _ => None,
+/// The value of each digit; 16 for what is none.
+const NIBBLES: [u8; 256] = {
+    let mut values = [16; 256];
+    let mut value = 0;
+    while value < 16 {
+        values[b"0123456789abcdef"[value as usize] as usize] = value;
+        value += 1;
     }
-}
+    values
+};
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -131,8 +136,7 @@ impl<'de> Deserialize<'de> for Digest {
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Digest, E> {
-                text.parse()
-                    .map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
+                text.parse().map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
             }
         }
         deserializer.deserialize_str(Visitor)

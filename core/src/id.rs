@@ -47,12 +47,7 @@ fn check(kind: &'static str, bound: Bound, text: &str) -> Result<(), IdError> {
         Bound::Bytes(max) => (text.len(), max, "bytes"),
     };
     if length > max {
-        return Err(IdError::TooLong {
-            kind,
-            length,
-            max,
-            unit,
-        });
+        return Err(IdError::TooLong { kind, length, max, unit });
     }
     Ok(())
 }
@@ -190,15 +185,9 @@ mod tests {
     fn bounds_count_what_they_name() {
         assert!(MessageId::new("\u{1F680}".repeat(128)).is_ok());
         let error = MessageId::new("\u{1F680}".repeat(129)).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "message id is 258 UTF-16 code units long, more than 256"
-        );
+        assert_eq!(error.to_string(), "message id is 258 UTF-16 code units long, more than 256");
         let error = ThreadId::new("\u{e9}".repeat(513)).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "thread id is 1026 bytes long, more than 1024"
-        );
+        assert_eq!(error.to_string(), "thread id is 1026 bytes long, more than 1024");
     }
 
     #[test]

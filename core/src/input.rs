@@ -1,13 +1,15 @@
 //! Inputs that are ready for admission, and what a destination answers.
 
+use std::{collections::BTreeMap, fmt, ops::Deref};
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use std::collections::BTreeMap;
+use serde_json::value::RawValue;
 
 use crate::{
     AdmissionGroup, AdmissionKey, AgentId, Diagnostic, Digest, FenceText, Name, PersistedJson,
     Principal, ReceiptId, SettlementId, SubmissionId, ThreadId,
     instant::is_rfc3339,
-    json::{present, to_canonical},
+    json::{is_canonical, present, some_unique_keys, to_canonical, unique_keys},
 };
 
 /// The `schemaVersion` of a value that has had only one so far: the number 1.
@@ -24,33 +26,24 @@ impl<'de> Deserialize<'de> for SchemaV1 {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match u64::deserialize(deserializer)? {
             1 => Ok(Self),
-            other => Err(de::Error::invalid_value(
-                de::Unexpected::Unsigned(other),
-                &"schema version 1",
-            )),
+            other => {
+                Err(de::Error::invalid_value(de::Unexpected::Unsigned(other), &"schema version 1"))
+            }
         }
     }
 }
 
-/// An input with everything that its admission needs: the envelope of a message.
+/// An input with everything that its admission needs.
 ///
-/// It is frozen when it is prepared; its digest is over its canonical JSON.
+/// Once it is prepared it is an [`Envelope`], which does not change any more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PreparedInput {
     /// A condition of the destination's that must still hold.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub admission_fence: Option<AdmissionFence>,
     /// Inputs that are admitted together.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub admission_group: Option<AdmissionGroup>,
     /// Under which the destination admits it once.
     pub admission_key: AdmissionKey,
@@ -67,41 +60,131 @@ pub struct PreparedInput {
     /// SHA-256 over the canonical JSON of `input`.
     pub input_digest: Digest,
     /// What a message is, where it is more than an input.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub message_admission: Option<PersistedJson>,
     /// The version of this shape.
     pub schema_version: SchemaV1,
     /// The destination.
     pub thread_id: ThreadId,
     /// What a worker's input is bound to.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub worker_admission: Option<PersistedJson>,
 }
 
 impl PreparedInput {
-    /// The canonical JSON, of which [`PreparedInput::digest`] is the digest.
-    pub fn canonical(&self) -> String {
-        to_canonical(self)
-    }
-
-    /// SHA-256 over the canonical JSON.
-    pub fn digest(&self) -> Digest {
-        Digest::of_bytes(self.canonical().as_bytes())
-    }
-
     /// Whether this reports a worker's progress, which has an allowance of its own in an outbox.
     pub fn is_worker_update(&self) -> bool {
         self.message_admission
             .as_ref()
             .is_some_and(|admission| admission.to_value()["_tag"] == "WorkerUpdate")
+    }
+}
+
+/// The frozen input of a message, with what its canonical JSON tells.
+///
+/// Two are the same when their digests are. It reads and writes as the input that it holds.
+///
+/// # Examples
+///
+/// ```
+/// use recount_core::{Digest, Envelope};
+/// # let input = recount_core::doc::envelope("admit:1");
+///
+/// let envelope = Envelope::from(input);
+/// let text = serde_json::to_string(&*envelope)?;
+/// assert_eq!(envelope.digest(), Digest::of_bytes(recount_core::canonicalize(&text)?.as_bytes()));
+/// assert!(envelope.has_input_digest());
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Envelope {
+    input: PreparedInput,
+    digest: Digest,
+    /// What `inputDigest` should be.
+    input_digest: Digest,
+    canonical_bytes: usize,
+    is_worker_update: bool,
+}
+
+impl Envelope {
+    fn of(input: PreparedInput, canonical: &str) -> Self {
+        Self {
+            digest: Digest::of_bytes(canonical.as_bytes()),
+            input_digest: input.input.digest(),
+            canonical_bytes: canonical.len(),
+            is_worker_update: input.is_worker_update(),
+            input,
+        }
+    }
+
+    /// SHA-256 over the canonical JSON.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// SHA-256 over the canonical JSON of what the agent gets, as it was computed here.
+    pub fn computed_input_digest(&self) -> Digest {
+        self.input_digest
+    }
+
+    /// Whether `inputDigest` is the digest of what the agent gets.
+    pub fn has_input_digest(&self) -> bool {
+        self.input.input_digest == self.input_digest
+    }
+
+    /// How long the canonical JSON is.
+    pub fn canonical_bytes(&self) -> usize {
+        self.canonical_bytes
+    }
+
+    /// Whether this reports a worker's progress, which has an allowance of its own in an outbox.
+    pub fn is_worker_update(&self) -> bool {
+        self.is_worker_update
+    }
+}
+
+impl From<PreparedInput> for Envelope {
+    fn from(input: PreparedInput) -> Self {
+        let canonical = to_canonical(&input);
+        Self::of(input, &canonical)
+    }
+}
+
+impl Deref for Envelope {
+    type Target = PreparedInput;
+
+    fn deref(&self) -> &PreparedInput {
+        &self.input
+    }
+}
+
+impl PartialEq for Envelope {
+    fn eq(&self, other: &Self) -> bool {
+        self.digest == other.digest
+    }
+}
+
+impl Eq for Envelope {}
+
+impl fmt::Debug for Envelope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.input.fmt(f)
+    }
+}
+
+impl Serialize for Envelope {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.input.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Envelope {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        let input: PreparedInput = crate::json::read(raw.get())
+            .map_err(|error| de::Error::custom(format!("{} {}", error.path, error.message)))?;
+        // In a log the text is canonical already, so that nothing is written to be digested.
+        if is_canonical(raw.get()) { Ok(Self::of(input, raw.get())) } else { Ok(input.into()) }
     }
 }
 
@@ -136,11 +219,7 @@ pub struct DefinitionDigests {
     /// The model's.
     pub model: Digest,
     /// What a replay of the agent needs to find again.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub replay: Option<ReplayDigests>,
     /// The tools'.
     pub tools: Digest,
@@ -153,13 +232,10 @@ pub struct ReplayDigests {
     /// The agent's definition.
     pub agent: Digest,
     /// How it behaves, where that is known.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub agent_behavior: Option<Digest>,
     /// Each tool by name.
+    #[serde(deserialize_with = "unique_keys")]
     pub tools: BTreeMap<String, Digest>,
 }
 
@@ -180,11 +256,7 @@ pub struct Receipt {
 
 /// How a submission ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(
-    rename_all = "camelCase",
-    deny_unknown_fields,
-    try_from = "SettlementFields"
-)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, try_from = "SettlementFields")]
 pub struct Settlement {
     /// What failed; present exactly when `outcome` is `failed`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -224,16 +296,12 @@ pub struct Failure {
     /// Ids to look up elsewhere.
     #[serde(
         default,
-        deserialize_with = "present",
+        deserialize_with = "some_unique_keys",
         skip_serializing_if = "Option::is_none"
     )]
     pub context: Option<BTreeMap<String, String>>,
     /// What is known of it, for operators.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub diagnostic: Option<Diagnostic>,
     /// The error's kind.
     pub error_tag: String,
@@ -306,10 +374,13 @@ impl TryFrom<SettlementFields> for Settlement {
     }
 }
 
-/// Reads a natural number that canonical JSON, whose numbers are doubles, can hold.
+/// The largest count, position or revision: canonical JSON's numbers are doubles.
+pub(crate) const MAX_NATURAL: u64 = (1 << 53) - 1;
+
+/// Reads a natural number that canonical JSON can hold.
 pub(crate) fn natural<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let number = u64::deserialize(deserializer)?;
-    if number >= 1 << 53 {
+    if number > MAX_NATURAL {
         return Err(de::Error::custom(format!("{number} is past 2^53 - 1")));
     }
     Ok(number)
@@ -351,15 +422,9 @@ mod tests {
             serde_json::from_str::<Receipt>(&text).map(|receipt| receipt.queue_sequence)
         };
         assert_eq!(receipt("9007199254740991").unwrap(), 9_007_199_254_740_991);
-        for sequence in [
-            "9007199254740992",
-            "18446744073709551616",
-            "1e400",
-            "-0",
-            "1.0",
-            "1e2",
-            "01",
-        ] {
+        for sequence in
+            ["9007199254740992", "18446744073709551616", "1e400", "-0", "1.0", "1e2", "01"]
+        {
             assert!(receipt(sequence).is_err(), "{sequence}");
         }
     }
@@ -367,9 +432,6 @@ mod tests {
     #[test]
     fn a_schema_version_other_than_one_is_refused() {
         let error = serde_json::from_str::<SchemaV1>("2").unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "invalid value: integer `2`, expected schema version 1"
-        );
+        assert_eq!(error.to_string(), "invalid value: integer `2`, expected schema version 1");
     }
 }

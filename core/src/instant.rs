@@ -74,11 +74,7 @@ impl Instant {
     #[must_use]
     pub const fn saturating_add(self, millis: u64) -> Self {
         let sum = self.0.saturating_add(millis);
-        if sum > Self::MAX.0 {
-            Self::MAX
-        } else {
-            Self(sum)
-        }
+        if sum > Self::MAX.0 { Self::MAX } else { Self(sum) }
     }
 
     /// RFC 3339 in UTC with exactly three decimals, the one spelling that `recordedAt` has;
@@ -91,9 +87,7 @@ impl Instant {
         let (year, month, day) = at.to_calendar_date();
         let (hour, minute, second, milli) = at.as_hms_milli();
         let month = u8::from(month);
-        Some(format!(
-            "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z"
-        ))
+        Some(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z"))
     }
 
     /// Reads what [`Instant::to_rfc3339`] writes, and nothing else.
@@ -110,40 +104,24 @@ impl Instant {
     /// ```
     pub fn from_rfc3339(text: &str) -> Option<Self> {
         let bytes: &[u8; 24] = text.as_bytes().try_into().ok()?;
-        let fixed = [
-            (4, b'-'),
-            (7, b'-'),
-            (10, b'T'),
-            (13, b':'),
-            (16, b':'),
-            (19, b'.'),
-            (23, b'Z'),
-        ];
+        let fixed =
+            [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':'), (19, b'.'), (23, b'Z')];
         if fixed.iter().any(|&(at, byte)| bytes[at] != byte) {
             return None;
         }
         let number = |range: std::ops::Range<usize>| {
             bytes[range].iter().try_fold(0_u16, |sum, digit| {
-                digit
-                    .is_ascii_digit()
-                    .then(|| sum * 10 + u16::from(digit - b'0'))
+                digit.is_ascii_digit().then(|| sum * 10 + u16::from(digit - b'0'))
             })
         };
         let small = |range| number(range).and_then(|n| u8::try_from(n).ok());
         let month = Month::try_from(small(5..7)?).ok()?;
         let date = Date::from_calendar_date(number(0..4)?.into(), month, small(8..10)?).ok()?;
-        let time = Time::from_hms_milli(
-            small(11..13)?,
-            small(14..16)?,
-            small(17..19)?,
-            number(20..23)?,
-        )
-        .ok()?;
+        let time =
+            Time::from_hms_milli(small(11..13)?, small(14..16)?, small(17..19)?, number(20..23)?)
+                .ok()?;
         let nanos = UtcDateTime::new(date, time).unix_timestamp_nanos();
-        u64::try_from(nanos / 1_000_000)
-            .ok()
-            .filter(|_| nanos >= 0)
-            .map(Self)
+        u64::try_from(nanos / 1_000_000).ok().filter(|_| nanos >= 0).map(Self)
     }
 }
 
@@ -175,10 +153,7 @@ mod tests {
 
     #[test]
     fn the_last_instant_is_held_and_the_next_refused() {
-        assert_eq!(
-            Instant::from_millis(8_640_000_000_000_000),
-            Ok(Instant::MAX)
-        );
+        assert_eq!(Instant::from_millis(8_640_000_000_000_000), Ok(Instant::MAX));
         let error = serde_json::from_str::<Instant>("8640000000000001").unwrap_err();
         assert_eq!(
             error.to_string(),

@@ -109,9 +109,7 @@ impl FromStr for Invariant {
 
     fn from_str(id: &str) -> Result<Self, UnknownInvariant> {
         let found = Self::ALL.iter().find(|invariant| invariant.id() == id);
-        found
-            .copied()
-            .ok_or_else(|| UnknownInvariant { id: id.to_owned() })
+        found.copied().ok_or_else(|| UnknownInvariant { id: id.to_owned() })
     }
 }
 
@@ -139,9 +137,6 @@ pub struct Illegal {
 
 impl Legal {
     pub(crate) fn violation(invariant: Invariant, why: impl Into<String>) -> Self {
-        Self::Violation(Illegal {
-            invariant,
-            why: why.into(),
-        })
+        Self::Violation(Illegal { invariant, why: why.into() })
     }
 }

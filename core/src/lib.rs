@@ -17,6 +17,7 @@ mod input;
 mod instant;
 mod invariant;
 mod json;
+mod merkle;
 
 pub use diagnostic::{CauseReason, Diagnostic, ErrorDiagnostic, OmittedReason, Scalar};
 pub use digest::{Digest, DigestError};
@@ -30,9 +31,10 @@ pub use id::{
     Principal, ReceiptId, RefusalCode, SettlementId, SubmissionId, ThreadId,
 };
 pub use input::{
-    AdmissionFence, AuthorizationDecision, DefinitionDigests, Failure, Outcome, PreparedInput,
-    Receipt, ReplayDigests, SchemaV1, Settlement, SettlementError,
+    AdmissionFence, AuthorizationDecision, DefinitionDigests, Envelope, Failure, Outcome,
+    PreparedInput, Receipt, ReplayDigests, SchemaV1, Settlement, SettlementError,
 };
 pub use instant::{Instant, InstantError};
 pub use invariant::{Illegal, Invariant, Legal, Severity, UnknownInvariant};
 pub use json::{CanonicalJson, JsonError, JsonErrorKind, PersistedJson, canonicalize};
+pub use merkle::MerkleTree;

@@ -4,8 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{MessageDeliveryKey, MessageDeliveryPolicy, ParkReason, RetryReason};
 use crate::{
-    Diagnostic, Instant, MessageId, PreparedInput, Receipt, RefusalCode, Settlement,
-    input::natural, json::present,
+    Diagnostic, Instant, MessageId, PreparedInput, Receipt, RefusalCode, Settlement, json::present,
 };
 
 /// A message to be prepared.
@@ -24,31 +23,23 @@ pub struct PrepareMessage {
     #[serde(default)]
     pub policy: MessageDeliveryPolicy,
     /// A message of the same outbox that goes first.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub predecessor: Option<MessageId>,
 }
 
 /// A change that is wished of a message, with its fence and its now.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageDeliveryCommand {
     /// The version that the wish was decided on; another one is a conflict.
-    #[serde(deserialize_with = "natural")]
     pub expected_version: u64,
     /// What the host's clock reads.
     pub now_millis: Instant,
     /// The change.
-    #[serde(flatten)]
     pub change: MessageDeliveryChange,
 }
 
 /// A change that may be wished of a message.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "_tag", rename_all_fields = "camelCase")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MessageDeliveryChange {
     /// Take it for one attempt, until a lease ends.
     Claim,
@@ -69,11 +60,6 @@ pub enum MessageDeliveryChange {
         /// Why.
         code: RefusalCode,
         /// What is known of it.
-        #[serde(
-            default,
-            deserialize_with = "present",
-            skip_serializing_if = "Option::is_none"
-        )]
         diagnostic: Option<Box<Diagnostic>>,
     },
     /// The attempt failed and may be made again.
@@ -81,11 +67,6 @@ pub enum MessageDeliveryChange {
         /// Why it failed.
         reason: RetryReason,
         /// What is known of it.
-        #[serde(
-            default,
-            deserialize_with = "present",
-            skip_serializing_if = "Option::is_none"
-        )]
         diagnostic: Option<Box<Diagnostic>>,
     },
     /// Leave it to a person.
@@ -93,11 +74,6 @@ pub enum MessageDeliveryChange {
         /// Why.
         reason: ParkReason,
         /// What is known of it.
-        #[serde(
-            default,
-            deserialize_with = "present",
-            skip_serializing_if = "Option::is_none"
-        )]
         diagnostic: Option<Box<Diagnostic>>,
     },
     /// Try a parked message again.

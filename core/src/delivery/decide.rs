@@ -8,7 +8,7 @@ use super::{
     ParkReason, Parked, ParkedBy, PrepareMessage, Prepared, Processed, Recovered, Refused, Retried,
     record::settles,
 };
-use crate::{Diagnostic, Digest, Instant};
+use crate::{Diagnostic, Envelope, Instant};
 
 use MessageDeliveryChange as Change;
 use MessageDeliveryStatus as Status;
@@ -20,38 +20,27 @@ impl PrepareMessage {
     ///
     /// [`DeliveryError::Prepare`] for values that make no valid record, and
     /// [`DeliveryError::InputDigest`] where the input is not the one that was digested.
-    pub fn decide(&self, limits: &OutboxLimits) -> Result<DeliveryEvent, DeliveryError> {
-        let envelope = Arc::new(self.envelope.clone());
-        let digest = envelope.digest();
-        let event = self.event(envelope, digest, limits);
-        MessageDeliveryRecord::of(&event)
-            .check()
-            .map_err(DeliveryError::Prepare)?;
-        let (stated, computed) = (self.envelope.input_digest, self.envelope.input.digest());
-        if stated != computed {
-            return Err(DeliveryError::InputDigest { stated, computed });
-        }
-        Ok(event.into())
-    }
-
-    fn event(
-        &self,
-        envelope: Arc<crate::PreparedInput>,
-        envelope_digest: Digest,
-        limits: &OutboxLimits,
-    ) -> Prepared {
-        Prepared {
+    pub fn decide(&self, limits: &OutboxLimits) -> Result<Prepared, DeliveryError> {
+        let envelope = Envelope::from(self.envelope.clone());
+        let computed = envelope.computed_input_digest();
+        let event = Prepared {
             at_millis: self.created_at_millis,
             created_at_millis: self.created_at_millis,
             deadline_at_millis: self.deadline_at_millis,
-            envelope,
-            envelope_digest,
+            envelope_digest: envelope.digest(),
+            envelope: Arc::new(envelope),
             key: self.key.clone(),
             limits: *limits,
             message_id: self.key.message_id.clone(),
             policy: self.policy,
             predecessor: self.predecessor.clone(),
+        };
+        MessageDeliveryRecord::of(&event).check().map_err(DeliveryError::Prepare)?;
+        let stated = self.envelope.input_digest;
+        if stated != computed {
+            return Err(DeliveryError::InputDigest { stated, computed });
         }
+        Ok(event)
     }
 }
 
@@ -67,9 +56,7 @@ impl MessageDeliveryRecord {
         let mut after = self.clone();
         after.evolve(&event);
         let change = command.change.tag();
-        after
-            .check()
-            .map_err(|rule| DeliveryError::Encode { change, rule })?;
+        after.check().map_err(|rule| DeliveryError::Encode { change, rule })?;
         Ok(event)
     }
 
@@ -104,9 +91,9 @@ impl MessageDeliveryRecord {
             Change::Defer { until_millis } => self.defer(now, *until_millis),
             Change::Recover { deadline_at_millis } => self.recover(now, *deadline_at_millis),
             _ if self.status == Status::Parked => Err(Conflict::Status(self.status).into()),
-            Change::Park { reason, diagnostic } => Ok(self
-                .parked(now, ParkedBy::Park, *reason, diagnostic.as_deref())
-                .into()),
+            Change::Park { reason, diagnostic } => {
+                Ok(self.parked(now, ParkedBy::Park, *reason, diagnostic.as_deref()).into())
+            }
             Change::Claim => self.claim(now),
             change => {
                 self.live_lease(now)?;
@@ -181,44 +168,23 @@ impl MessageDeliveryRecord {
                 let next_attempt_at_millis =
                     self.next_look(now, self.policy.settlement_poll_millis);
                 let receipt = receipt.clone();
-                Ok(Accepted {
-                    at_millis,
-                    message_id,
-                    next_attempt_at_millis,
-                    receipt,
-                }
-                .into())
+                Ok(Accepted { at_millis, message_id, next_attempt_at_millis, receipt }.into())
             }
             Change::Process { settlement } => {
                 self.needs(Status::Accepted)?;
-                if !self
-                    .receipt
-                    .as_ref()
-                    .is_some_and(|receipt| settles(settlement, receipt))
-                {
+                if !self.receipt.as_ref().is_some_and(|receipt| settles(settlement, receipt)) {
                     return Err(Denied::Corrupt(DeliveryError::SettlementIdentity));
                 }
                 let mut settlement = settlement.clone();
                 if let Some(failure) = &mut settlement.failure {
                     failure.diagnostic = failure.diagnostic.take().map(Diagnostic::bounded);
                 }
-                Ok(Processed {
-                    at_millis,
-                    message_id,
-                    settlement,
-                }
-                .into())
+                Ok(Processed { at_millis, message_id, settlement }.into())
             }
             Change::Refuse { code, diagnostic } => {
                 self.needs(Status::Pending)?;
                 let diagnostic = bounded(diagnostic.as_deref());
-                Ok(Refused {
-                    at_millis,
-                    code: code.clone(),
-                    diagnostic,
-                    message_id,
-                }
-                .into())
+                Ok(Refused { at_millis, code: code.clone(), diagnostic, message_id }.into())
             }
             Change::Retry { reason, diagnostic } => {
                 if let Some(park) = self.no_further_attempt(now) {
@@ -228,21 +194,13 @@ impl MessageDeliveryRecord {
                 }
                 let delay = match self.status {
                     Status::Accepted => self.policy.settlement_poll_millis,
-                    _ => self
-                        .policy
-                        .retry_delay_millis(self.retry.automatic_attempts),
+                    _ => self.policy.retry_delay_millis(self.retry.automatic_attempts),
                 };
                 let next_attempt_at_millis = self.next_look(now, delay);
                 let diagnostic = bounded(diagnostic.as_deref());
                 let reason = *reason;
-                Ok(Retried {
-                    at_millis,
-                    diagnostic,
-                    message_id,
-                    next_attempt_at_millis,
-                    reason,
-                }
-                .into())
+                Ok(Retried { at_millis, diagnostic, message_id, next_attempt_at_millis, reason }
+                    .into())
             }
             // What is left is to note that the destination still works on it: the other changes
             // need no lease and were decided before.
@@ -254,12 +212,7 @@ impl MessageDeliveryRecord {
                 }
                 let next_attempt_at_millis =
                     self.next_look(now, self.policy.settlement_poll_millis);
-                Ok(Observed {
-                    at_millis,
-                    message_id,
-                    next_attempt_at_millis,
-                }
-                .into())
+                Ok(Observed { at_millis, message_id, next_attempt_at_millis }.into())
             }
         }
     }
@@ -273,11 +226,7 @@ impl MessageDeliveryRecord {
     }
 
     fn needs(&self, status: Status) -> Result<(), Denied> {
-        if self.status == status {
-            Ok(())
-        } else {
-            Err(Conflict::Status(self.status).into())
-        }
+        if self.status == status { Ok(()) } else { Err(Conflict::Status(self.status).into()) }
     }
 
     /// Why no attempt may follow; the deadline comes before the number of attempts.
@@ -292,8 +241,7 @@ impl MessageDeliveryRecord {
     }
 
     fn next_look(&self, now: Instant, delay_millis: u64) -> Instant {
-        now.saturating_add(delay_millis)
-            .min(self.deadline_at_millis)
+        now.saturating_add(delay_millis).min(self.deadline_at_millis)
     }
 
     fn parked(
@@ -328,11 +276,7 @@ impl From<Conflict> for Denied {
 }
 
 fn ahead(at: Instant, now: Instant) -> Result<(), Denied> {
-    if at > now {
-        Ok(())
-    } else {
-        Err(Conflict::NotAhead { at, now }.into())
-    }
+    if at > now { Ok(()) } else { Err(Conflict::NotAhead { at, now }.into()) }
 }
 
 fn bounded(diagnostic: Option<&Diagnostic>) -> Option<Box<Diagnostic>> {

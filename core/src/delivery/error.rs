@@ -24,6 +24,12 @@ pub enum DeliveryError {
         /// The id.
         message_id: MessageId,
     },
+    /// The message is finished, and was dropped from memory.
+    #[error("message {message_id:?} is finished and not in memory any more: read it from the log")]
+    Forgotten {
+        /// The id.
+        message_id: MessageId,
+    },
     /// The outbox holds as many messages as it may.
     #[error(
         "the outbox holds {held} {kind}, and may hold {limit}: raise the limit, or use another outbox"
@@ -74,8 +80,8 @@ pub enum DeliveryError {
     /// What is to be prepared is not valid.
     #[error("the message cannot be prepared: {0}")]
     Prepare(InvalidRecord),
-    /// A limit of the outbox is zero.
-    #[error("every limit of an outbox is positive")]
+    /// A limit of the outbox is zero, or more than an event can hold.
+    #[error("every limit of an outbox is positive and at most 2^53 - 1")]
     Limits,
     /// The message is of another outbox.
     #[error("the message is of thread {found:?}, this is the outbox of {expected:?}")]
@@ -182,6 +188,12 @@ pub enum InvalidRecord {
     /// A settlement is about the receipt.
     #[error("a settlement names the receipt and its submission")]
     SettlementIdentity,
+    /// A settlement's fields agree with one another.
+    #[error("a settlement has a failure exactly when it failed, and a time in RFC 3339")]
+    SettlementContent,
+    /// A counter is one that JSON can hold.
+    #[error("a counter is at most 2^53 - 1")]
+    Counter,
     /// Only what is pending or accepted has a lease.
     #[error("no lease is held when processed, refused or parked")]
     Lease,
@@ -220,7 +232,9 @@ impl DeliveryError {
     /// The kind of the error.
     pub const fn reason(&self) -> ErrorReason {
         match self {
-            Self::Conflict { .. } | Self::OtherIdentity { .. } => ErrorReason::Conflict,
+            Self::Conflict { .. } | Self::OtherIdentity { .. } | Self::Forgotten { .. } => {
+                ErrorReason::Conflict
+            }
             Self::Capacity { .. } | Self::EnvelopeBytes { .. } => ErrorReason::Capacity,
             Self::InputDigest { .. }
             | Self::ReceiptIdentity { .. }
@@ -235,7 +249,7 @@ impl DeliveryError {
     pub const fn operation(&self) -> &'static str {
         match self {
             Self::Conflict { change, .. } => change,
-            Self::OtherIdentity { .. } | Self::Capacity { .. } => "insert",
+            Self::OtherIdentity { .. } | Self::Forgotten { .. } | Self::Capacity { .. } => "insert",
             Self::EnvelopeBytes { .. } => "envelope-bytes",
             Self::InputDigest { .. } => "input-digest",
             Self::ReceiptIdentity { .. } => "receipt-identity",

@@ -7,18 +7,17 @@ use serde::{Deserialize, Serialize};
 
 use super::{MessageDeliveryKey, MessageDeliveryPolicy, OutboxLimits, ParkReason, RetryReason};
 use crate::{
-    CanonicalJson, Diagnostic, Digest, Instant, MessageId, PreparedInput, Receipt, RefusalCode,
+    CanonicalJson, Diagnostic, Digest, Envelope, Instant, MessageId, Receipt, RefusalCode,
     Settlement,
-    event::{DomainEvent, Schema, read},
+    event::{DomainEvent, Schema},
     input::natural,
-    json::{present, to_canonical},
+    json::{present, read, to_canonical},
 };
 
 macro_rules! events {
     ($($(#[$doc:meta])* $name:ident, $event_type:literal;)*) => {
         /// What happened to a message.
         #[derive(Clone, Debug, PartialEq, Eq)]
-        #[non_exhaustive]
         pub enum DeliveryEvent {
             $($(#[$doc])* $name($name),)*
         }
@@ -104,7 +103,7 @@ pub struct Prepared {
     /// From when on it is parked.
     pub deadline_at_millis: Instant,
     /// What is delivered.
-    pub envelope: Arc<PreparedInput>,
+    pub envelope: Arc<Envelope>,
     /// SHA-256 over the envelope's canonical JSON.
     pub envelope_digest: Digest,
     /// Which message of which outbox.
@@ -116,11 +115,7 @@ pub struct Prepared {
     /// How it is tried.
     pub policy: MessageDeliveryPolicy,
     /// A message of the same outbox that goes first.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub predecessor: Option<MessageId>,
 }
 
@@ -183,11 +178,7 @@ pub struct Refused {
     /// Why.
     pub code: RefusalCode,
     /// What is known of it.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub diagnostic: Option<Box<Diagnostic>>,
     /// The message.
     pub message_id: MessageId,
@@ -200,11 +191,7 @@ pub struct Retried {
     /// What the clock read.
     pub at_millis: Instant,
     /// What is known of the failure.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub diagnostic: Option<Box<Diagnostic>>,
     /// The message.
     pub message_id: MessageId,
@@ -223,29 +210,17 @@ pub struct Parked {
     /// What was wished when it was parked.
     pub by: ParkedBy,
     /// What is known of the failure.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub diagnostic: Option<Box<Diagnostic>>,
     /// The message.
     pub message_id: MessageId,
     /// Why it waits.
     pub reason: ParkReason,
     /// Why the attempt failed, where a retry was wished.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub retry_reason: Option<RetryReason>,
     /// Until when to wait, where a deferral was wished.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub until_millis: Option<Instant>,
 }
 

@@ -15,20 +15,28 @@ pub enum Evolved {
 }
 
 /// Why an event changed nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ignored {
     /// The message was never prepared.
-    #[error("the message was never prepared")]
     Unknown,
     /// The message was prepared before.
-    #[error("the message was prepared before")]
     Repeated,
     /// The message is processed or refused.
-    #[error("the message is processed or refused")]
     Finished,
     /// The message broke a rule before and is not followed any more.
-    #[error("the message broke a rule before")]
     SetAside,
+}
+
+impl Ignored {
+    /// The reason in words.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unknown => "the message was never prepared",
+            Self::Repeated => "the message was prepared before",
+            Self::Finished => "the message is processed or refused",
+            Self::SetAside => "the message broke a rule before",
+        }
+    }
 }
 
 impl MessageDeliveryRecord {
@@ -69,7 +77,8 @@ impl MessageDeliveryRecord {
     /// It never fails: what `decide` would not have allowed still changes what it says it
     /// changes, and an event after the end changes nothing.
     pub fn evolve(&mut self, event: &DeliveryEvent) -> Evolved {
-        if self.status.is_finished() {
+        let is_prepared = matches!(event, DeliveryEvent::Prepared(_));
+        if self.status.is_finished() && !is_prepared {
             return Evolved::Ignored(Ignored::Finished);
         }
         let retry = &mut self.retry;
@@ -96,22 +105,19 @@ impl MessageDeliveryRecord {
                 self.status = Status::Refused;
                 self.refusal = Some(event.code.clone());
                 self.lease_until_millis = None;
-                self.failed(event.diagnostic.as_ref());
+                self.failed(event.diagnostic.as_deref());
             }
             DeliveryEvent::Retried(event) => {
                 self.lease_until_millis = None;
                 retry.next_attempt_at_millis = event.next_attempt_at_millis;
                 retry.last_failure = Some(event.reason);
-                self.failed(event.diagnostic.as_ref());
+                self.failed(event.diagnostic.as_deref());
             }
             DeliveryEvent::Parked(event) => self.park(event),
             DeliveryEvent::Recovered(event) => {
                 self.deadline_at_millis = event.deadline_at_millis;
-                self.status = if self.receipt.is_some() {
-                    Status::Accepted
-                } else {
-                    Status::Pending
-                };
+                self.status =
+                    if self.receipt.is_some() { Status::Accepted } else { Status::Pending };
                 self.park_reason = None;
                 retry.generation = event.generation;
                 retry.automatic_attempts = 0;
@@ -139,12 +145,12 @@ impl MessageDeliveryRecord {
         self.park_reason = Some(event.reason);
         self.lease_until_millis = None;
         self.retry.parked = true;
-        self.failed(event.diagnostic.as_ref());
+        self.failed(event.diagnostic.as_deref());
     }
 
-    fn failed(&mut self, diagnostic: Option<&Box<Diagnostic>>) {
+    fn failed(&mut self, diagnostic: Option<&Diagnostic>) {
         if let Some(diagnostic) = diagnostic {
-            self.last_failure_diagnostic = Some(diagnostic.clone());
+            self.last_failure_diagnostic = Some(Box::new(diagnostic.clone()));
         }
     }
 }

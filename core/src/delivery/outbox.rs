@@ -34,7 +34,7 @@ use crate::{Digest, Illegal, Invariant, Legal, MessageId, StreamName, ThreadId};
 pub struct Outbox {
     owner: ThreadId,
     messages: HashMap<MessageId, Entry>,
-    forgotten: HashSet<Tag>,
+    forgotten: Forgotten,
     counts: OutboxCounts,
 }
 
@@ -90,16 +90,8 @@ impl OutboxCounts {
         let (pending, retained) = self.of(is_update);
         let checks = if is_update {
             [
-                (
-                    "pending worker updates",
-                    *pending,
-                    limits.max_pending_updates_per_owner,
-                ),
-                (
-                    "worker updates",
-                    *retained,
-                    limits.max_retained_updates_per_owner,
-                ),
+                ("pending worker updates", *pending, limits.max_pending_updates_per_owner),
+                ("worker updates", *retained, limits.max_retained_updates_per_owner),
             ]
         } else {
             [
@@ -114,16 +106,24 @@ impl OutboxCounts {
     }
 }
 
-/// What is kept of a finished message's id: 96 bits of its SHA-256, enough that two ids of a log
-/// never meet, in a fifth of the memory.
-type Tag = [u8; 12];
+/// Ids of finished messages: 96 bits of each one's SHA-256, enough that two ids of a log never
+/// meet, in a fraction of the memory.
+#[derive(Clone, Debug, Default)]
+struct Forgotten(HashSet<[u8; 12]>);
 
-fn tag(message_id: &str) -> Tag {
-    let digest = Digest::of_bytes(message_id.as_bytes());
-    *digest
-        .as_bytes()
-        .first_chunk()
-        .expect("a digest has 32 bytes")
+impl Forgotten {
+    fn tag(message_id: &str) -> [u8; 12] {
+        let digest = Digest::of_bytes(message_id.as_bytes());
+        *digest.as_bytes().first_chunk().expect("a digest has 32 bytes")
+    }
+
+    fn contains(&self, message_id: &str) -> bool {
+        !self.0.is_empty() && self.0.contains(&Self::tag(message_id))
+    }
+
+    fn insert(&mut self, message_id: &str) {
+        self.0.insert(Self::tag(message_id));
+    }
 }
 
 impl Outbox {
@@ -132,7 +132,7 @@ impl Outbox {
         Self {
             owner,
             messages: HashMap::new(),
-            forgotten: HashSet::new(),
+            forgotten: Forgotten::default(),
             counts: OutboxCounts::default(),
         }
     }
@@ -172,10 +172,7 @@ impl Outbox {
     pub fn decide(&self, command: &OutboxCommand) -> Result<Option<DeliveryEvent>, DeliveryError> {
         match command {
             OutboxCommand::Prepare { message, limits } => self.prepare(message, limits),
-            OutboxCommand::Change {
-                message_id,
-                command,
-            } => {
+            OutboxCommand::Change { message_id, command } => {
                 let Some(record) = self.record(message_id) else {
                     let message_id = message_id.clone();
                     return Err(DeliveryError::NotFound { message_id });
@@ -184,9 +181,7 @@ impl Outbox {
                 match self.waits_for(record, &event) {
                     Some((predecessor, _)) => Err(DeliveryError::Conflict {
                         change: command.change.tag(),
-                        why: Conflict::Predecessor {
-                            predecessor: predecessor.clone(),
-                        },
+                        why: Conflict::Predecessor { predecessor: predecessor.clone() },
                     }),
                     None => Ok(Some(event)),
                 }
@@ -211,18 +206,18 @@ impl Outbox {
         let event = message.decide(limits)?;
         let id = &message.key.message_id;
         match self.messages.get(&**id) {
-            Some(Entry::Record(record)) if is_same(record, message) => return Ok(None),
-            None if !self.forgotten.contains(&tag(id)) => {}
+            Some(Entry::Record(record)) if is_same(record, &event) => return Ok(None),
+            None if self.forgotten.contains(id) => {
+                return Err(DeliveryError::Forgotten { message_id: id.clone() });
+            }
+            None => {}
             _ => {
-                return Err(DeliveryError::OtherIdentity {
-                    message_id: id.clone(),
-                });
+                return Err(DeliveryError::OtherIdentity { message_id: id.clone() });
             }
         }
-        check_envelope_bytes(message.envelope.canonical().len(), limits)?;
-        self.counts
-            .check_place(message.envelope.is_worker_update(), limits)?;
-        Ok(Some(event))
+        limits.check_envelope(&event.envelope)?;
+        self.counts.check_place(event.envelope.is_worker_update(), limits)?;
+        Ok(Some(event.into()))
     }
 
     /// The predecessor that an event should have waited for, and whether it was set aside.
@@ -237,7 +232,7 @@ impl Outbox {
         let (is_known, is_aside) = match self.messages.get(&**predecessor) {
             Some(Entry::Record(record)) => (record.is_admission_known(), false),
             Some(Entry::SetAside) => (false, true),
-            None => (self.forgotten.contains(&tag(predecessor)), false),
+            None => (self.forgotten.contains(predecessor), false),
         };
         (!is_known).then_some((predecessor, is_aside))
     }
@@ -255,7 +250,7 @@ impl Outbox {
                 }
                 evolved
             }
-            (None, _) if self.forgotten.contains(&tag(id)) => match event {
+            (None, _) if self.forgotten.contains(id) => match event {
                 DeliveryEvent::Prepared(_) => Evolved::Ignored(Ignored::Repeated),
                 _ => Evolved::Ignored(Ignored::Finished),
             },
@@ -274,7 +269,7 @@ impl Outbox {
     /// Whether `decide` could have answered with this event here.
     ///
     /// `limits` stand in for those that a `prepared` recorded. The content of a `prepared` is not
-    /// looked at: [`Prepared::check_content`] does that, beside the fold.
+    /// looked at: [`Prepared::check_content`] does that, which needs no state.
     pub fn legal(&self, event: &DeliveryEvent, limits: Option<&OutboxLimits>) -> Legal {
         let id = event.message_id();
         match (self.messages.get(&**id), event) {
@@ -283,23 +278,18 @@ impl Outbox {
                 Legal::Ok => self.legal_order(record, event),
                 other => other,
             },
-            (None, event) if self.forgotten.contains(&tag(id)) => match event {
-                DeliveryEvent::Prepared(_) => {
-                    Legal::violation(Invariant::D1, "the message was prepared before")
-                }
-                _ => {
-                    let why = format!("{} after processed or refused", event.event_type());
-                    Legal::violation(Invariant::D8, why)
-                }
-            },
+            (None, DeliveryEvent::Prepared(_)) if self.forgotten.contains(id) => {
+                Legal::violation(Invariant::D1, "the message was prepared before")
+            }
+            (None, event) if self.forgotten.contains(id) => {
+                let why = format!("{} after processed or refused", event.event_type());
+                Legal::violation(Invariant::D8, why)
+            }
             (None, DeliveryEvent::Prepared(prepared)) => {
                 self.legal_prepare(prepared, limits.unwrap_or(&prepared.limits))
             }
             (None, event) => {
-                let why = format!(
-                    "{} of a message that was never prepared",
-                    event.event_type()
-                );
+                let why = format!("{} of a message that was never prepared", event.event_type());
                 Legal::violation(Invariant::D1, why)
             }
         }
@@ -325,42 +315,40 @@ impl Outbox {
         if let Err(illegal) = prepared.check_alone() {
             return Legal::Violation(illegal);
         }
-        match self
-            .counts
-            .check_place(prepared.envelope.is_worker_update(), limits)
-        {
+        match self.counts.check_place(prepared.envelope.is_worker_update(), limits) {
             Ok(()) => Legal::Ok,
             Err(_) if self.has_set_aside() => Legal::Unchecked(
                 "messages of the outbox broke a rule before, so none can be counted",
             ),
-            Err(error) => Legal::Violation(Illegal {
-                invariant: Invariant::D10,
-                why: error.to_string(),
-            }),
+            Err(error) => {
+                Legal::Violation(Illegal { invariant: Invariant::D10, why: error.to_string() })
+            }
         }
     }
 
     fn has_set_aside(&self) -> bool {
-        self.messages
-            .values()
-            .any(|entry| matches!(entry, Entry::SetAside))
+        self.messages.values().any(|entry| matches!(entry, Entry::SetAside))
     }
 
     /// Drops a finished message from memory and returns it.
     ///
     /// Its places stay taken, its id stays known, and so does its admission.
     pub fn forget(&mut self, message_id: &str) -> Option<MessageDeliveryRecord> {
-        self.record(message_id)
-            .filter(|record| record.status.is_finished())?;
+        self.record(message_id).filter(|record| record.status.is_finished())?;
         let Some(Entry::Record(record)) = self.messages.remove(message_id) else {
             return None;
         };
-        self.forgotten.insert(tag(message_id));
+        self.forgotten.insert(message_id);
         if self.messages.is_empty() {
             // An outbox that is done keeps no room for what it once had.
             self.messages = HashMap::new();
         }
         Some(*record)
+    }
+
+    /// Whether a message broke a rule before and is not followed any more.
+    pub fn is_set_aside(&self, message_id: &str) -> bool {
+        matches!(self.messages.get(message_id), Some(Entry::SetAside))
     }
 
     /// Stops following a message that broke a rule; its events change nothing from now on.
@@ -370,24 +358,11 @@ impl Outbox {
 }
 
 /// Whether a repeat is of the same message: all that does not change is the same.
-fn is_same(record: &MessageDeliveryRecord, message: &PrepareMessage) -> bool {
-    record.key == message.key
-        && *record.envelope == message.envelope
-        && record.predecessor == message.predecessor
-        && record.policy == message.policy
-        && record.created_at_millis == message.created_at_millis
-        && record.initial_deadline_at_millis == message.deadline_at_millis
-}
-
-pub(super) fn check_envelope_bytes(
-    length: usize,
-    limits: &OutboxLimits,
-) -> Result<(), DeliveryError> {
-    let limit = limits.max_envelope_bytes;
-    let bytes = u64::try_from(length).unwrap_or(u64::MAX);
-    if bytes > limit {
-        Err(DeliveryError::EnvelopeBytes { bytes, limit })
-    } else {
-        Ok(())
-    }
+fn is_same(record: &MessageDeliveryRecord, prepared: &Prepared) -> bool {
+    record.key == prepared.key
+        && record.envelope == prepared.envelope
+        && record.predecessor == prepared.predecessor
+        && record.policy == prepared.policy
+        && record.created_at_millis == prepared.created_at_millis
+        && record.initial_deadline_at_millis == prepared.deadline_at_millis
 }

@@ -2,7 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::input::natural;
+use super::DeliveryError;
+use crate::{
+    Envelope,
+    input::{MAX_NATURAL, natural},
+};
 
 /// How a message is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,7 +48,8 @@ impl MessageDeliveryPolicy {
             && (1..=300_000).contains(&self.attempt_timeout_millis)
             && 1 <= self.retry_base_millis
             && self.retry_base_millis <= self.retry_max_millis
-            && 1 <= self.settlement_poll_millis
+            && self.retry_max_millis <= MAX_NATURAL
+            && (1..=MAX_NATURAL).contains(&self.settlement_poll_millis)
     }
 
     /// The pause after so many automatic attempts, the first of them being 1.
@@ -61,9 +66,7 @@ impl MessageDeliveryPolicy {
     /// ```
     pub fn retry_delay_millis(&self, automatic_attempts: u64) -> u64 {
         let doublings = automatic_attempts.saturating_sub(1).min(52);
-        self.retry_base_millis
-            .saturating_mul(1 << doublings)
-            .min(self.retry_max_millis)
+        self.retry_base_millis.saturating_mul(1 << doublings).min(self.retry_max_millis)
     }
 }
 
@@ -105,7 +108,7 @@ impl Default for OutboxLimits {
 }
 
 impl OutboxLimits {
-    /// Whether each limit is positive.
+    /// Whether each limit is positive, and a number that an event can hold.
     pub fn is_valid(&self) -> bool {
         [
             self.max_envelope_bytes,
@@ -115,7 +118,13 @@ impl OutboxLimits {
             self.max_retained_updates_per_owner,
         ]
         .iter()
-        .all(|limit| *limit > 0)
+        .all(|limit| (1..=MAX_NATURAL).contains(limit))
+    }
+
+    pub(super) fn check_envelope(&self, envelope: &Envelope) -> Result<(), DeliveryError> {
+        let limit = self.max_envelope_bytes;
+        let bytes = u64::try_from(envelope.canonical_bytes()).unwrap_or(u64::MAX);
+        if bytes > limit { Err(DeliveryError::EnvelopeBytes { bytes, limit }) } else { Ok(()) }
     }
 }
 
@@ -126,30 +135,11 @@ mod tests {
     #[test]
     fn o_17_pauses_are_capped_before_they_grow() {
         let policy = MessageDeliveryPolicy::default();
-        let attempts = [
-            1,
-            2,
-            6,
-            7,
-            54,
-            55,
-            64,
-            65,
-            100,
-            1_000,
-            4_294_967_295,
-            u64::MAX,
-        ];
+        let attempts = [1, 2, 6, 7, 54, 55, 64, 65, 100, 1_000, 4_294_967_295, u64::MAX];
         let delays = attempts.map(|attempt| policy.retry_delay_millis(attempt));
         assert_eq!(delays[..3], [1_000, 2_000, 32_000]);
-        assert!(
-            delays[3..].iter().all(|delay| *delay == 60_000),
-            "{delays:?}"
-        );
-        let steep = MessageDeliveryPolicy {
-            retry_max_millis: (1 << 53) - 1,
-            ..policy
-        };
+        assert!(delays[3..].iter().all(|delay| *delay == 60_000), "{delays:?}");
+        let steep = MessageDeliveryPolicy { retry_max_millis: (1 << 53) - 1, ..policy };
         assert_eq!(steep.retry_delay_millis(u64::MAX), (1 << 53) - 1);
     }
 }

@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{InvalidRecord, MessageDeliveryPolicy};
 use crate::{
-    Diagnostic, Digest, Instant, MessageId, PreparedInput, Receipt, RefusalCode, SchemaV1,
-    Settlement, ThreadId, input::natural, json::present,
+    Diagnostic, Digest, Envelope, Instant, MessageId, Receipt, RefusalCode, SchemaV1, Settlement,
+    ThreadId,
+    input::{MAX_NATURAL, natural},
+    json::present,
 };
 
 /// One message of one outbox: its state, and the view that a reader sees.
@@ -21,15 +23,11 @@ pub struct MessageDeliveryRecord {
     /// Which message of which outbox.
     pub key: MessageDeliveryKey,
     /// What is delivered; it never changes.
-    pub envelope: Arc<PreparedInput>,
+    pub envelope: Arc<Envelope>,
     /// SHA-256 over the envelope's canonical JSON.
     pub envelope_digest: Digest,
     /// A message of the same outbox, whose admission must be known before this one is sent.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub predecessor: Option<MessageId>,
     /// When it was prepared.
     pub created_at_millis: Instant,
@@ -57,11 +55,7 @@ pub struct MessageDeliveryRecord {
     /// How often it was tried, and when it is looked at next.
     pub retry: Retry,
     /// What is known of the last failure; it stays after a success.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub last_failure_diagnostic: Option<Box<Diagnostic>>,
 }
 
@@ -169,9 +163,7 @@ impl MessageDeliveryRecord {
     pub fn effective_deadline(&self) -> Option<Instant> {
         use MessageDeliveryStatus::{Accepted, Pending};
         matches!(self.status, Pending | Accepted).then(|| {
-            let look = self
-                .lease_until_millis
-                .unwrap_or(self.retry.next_attempt_at_millis);
+            let look = self.lease_until_millis.unwrap_or(self.retry.next_attempt_at_millis);
             look.min(self.deadline_at_millis)
         })
     }
@@ -195,35 +187,14 @@ impl MessageDeliveryRecord {
     pub fn check(&self) -> Result<(), InvalidRecord> {
         use MessageDeliveryStatus::{Accepted, Parked, Pending, Processed, Refused};
         let rules = [
-            (
-                self.deadline_at_millis > self.created_at_millis,
-                InvalidRecord::Deadline,
-            ),
-            (
-                self.initial_deadline_at_millis > self.created_at_millis,
-                InvalidRecord::Deadline,
-            ),
-            (
-                self.predecessor.as_ref() != Some(&self.key.message_id),
-                InvalidRecord::Predecessor,
-            ),
+            (self.deadline_at_millis > self.created_at_millis, InvalidRecord::Deadline),
+            (self.initial_deadline_at_millis > self.created_at_millis, InvalidRecord::Deadline),
+            (self.predecessor.as_ref() != Some(&self.key.message_id), InvalidRecord::Predecessor),
             (self.policy.is_valid(), InvalidRecord::Policy),
-            (
-                (self.status == Processed) == self.settlement.is_some(),
-                InvalidRecord::Settlement,
-            ),
-            (
-                (self.status == Refused) == self.refusal.is_some(),
-                InvalidRecord::Refusal,
-            ),
-            (
-                (self.status == Parked) == self.park_reason.is_some(),
-                InvalidRecord::Park,
-            ),
-            (
-                (self.status == Parked) == self.retry.parked,
-                InvalidRecord::Park,
-            ),
+            ((self.status == Processed) == self.settlement.is_some(), InvalidRecord::Settlement),
+            ((self.status == Refused) == self.refusal.is_some(), InvalidRecord::Refusal),
+            ((self.status == Parked) == self.park_reason.is_some(), InvalidRecord::Park),
+            ((self.status == Parked) == self.retry.parked, InvalidRecord::Park),
             (
                 match self.status {
                     Accepted | Processed => self.receipt.is_some(),
@@ -233,28 +204,34 @@ impl MessageDeliveryRecord {
                 InvalidRecord::Receipt,
             ),
             (
-                self.receipt
-                    .as_ref()
-                    .is_none_or(|it| it.thread_id == self.envelope.thread_id),
+                self.receipt.as_ref().is_none_or(|it| it.thread_id == self.envelope.thread_id),
                 InvalidRecord::ReceiptThread,
             ),
             (
                 self.settlement.as_ref().is_none_or(|settlement| {
-                    self.receipt
-                        .as_ref()
-                        .is_some_and(|receipt| settles(settlement, receipt))
+                    self.receipt.as_ref().is_some_and(|receipt| settles(settlement, receipt))
                 }),
                 InvalidRecord::SettlementIdentity,
+            ),
+            (
+                self.settlement.as_ref().is_none_or(|settlement| settlement.check().is_ok()),
+                InvalidRecord::SettlementContent,
             ),
             (
                 self.lease_until_millis.is_none() || matches!(self.status, Pending | Accepted),
                 InvalidRecord::Lease,
             ),
+            (self.counters().all(|counter| counter <= MAX_NATURAL), InvalidRecord::Counter),
         ];
-        rules
-            .into_iter()
-            .find(|(holds, _)| !holds)
-            .map_or(Ok(()), |(_, rule)| Err(rule))
+        rules.into_iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, rule)| Err(rule))
+    }
+}
+
+impl MessageDeliveryRecord {
+    fn counters(&self) -> impl Iterator<Item = u64> {
+        let Retry { attempts, generation, automatic_attempts, .. } = self.retry;
+        let sequence = self.receipt.as_ref().map_or(0, |receipt| receipt.queue_sequence);
+        [self.version, attempts, generation, automatic_attempts, sequence].into_iter()
     }
 }
 

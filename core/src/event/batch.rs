@@ -1,6 +1,6 @@
 //! Events before they are in a log: drafted, then sealed into their stream's chain.
 
-use std::{ops::Range, sync::Arc};
+use std::{fmt::Write as _, ops::Range, sync::Arc};
 
 use uuid::Uuid;
 
@@ -27,12 +27,7 @@ impl EventDraft {
     /// The draft of a domain event, in the current version of its type.
     pub fn of(event: &DomainEvent, metadata: Metadata) -> Self {
         let (event_type, schema_version, data) = event.encode();
-        Self {
-            event_type,
-            schema_version,
-            data,
-            metadata,
-        }
+        Self { event_type, schema_version, data, metadata }
     }
 }
 
@@ -68,6 +63,9 @@ pub enum SealError {
     /// There is nothing to append.
     #[error("a batch holds at least one event")]
     Empty,
+    /// The metadata's `custom` is not an object.
+    #[error("the metadata's custom value is not a JSON object")]
+    Custom,
     /// The clock is past what `recordedAt` can spell.
     #[error("recordedAt {at} is past the year 9999: the host's clock is wrong")]
     RecordedAt {
@@ -88,8 +86,8 @@ impl EventBatch {
     ///
     /// # Errors
     ///
-    /// [`SealError`] where there are no drafts, the clock is past the year 9999, or the stream is
-    /// full.
+    /// [`SealError`] where there are no drafts, custom metadata is no object, the clock is past the
+    /// year 9999, or the stream is full.
     ///
     /// # Examples
     ///
@@ -121,12 +119,14 @@ impl EventBatch {
         drafts: impl IntoIterator<Item = EventDraft>,
         recorded_at: Instant,
     ) -> Result<Self, SealError> {
-        let recorded_text = recorded_at
-            .to_rfc3339()
-            .ok_or(SealError::RecordedAt { at: recorded_at })?;
+        let recorded_text =
+            recorded_at.to_rfc3339().ok_or(SealError::RecordedAt { at: recorded_at })?;
         let mut head = expected;
         let mut events = Vec::new();
         for draft in drafts {
+            if !draft.metadata.is_valid() {
+                return Err(SealError::Custom);
+            }
             let revision = match head {
                 None => Revision::ZERO,
                 Some(StreamHead { revision, .. }) => {
@@ -134,24 +134,15 @@ impl EventBatch {
                 }
             };
             let previous = head.map_or(Digest::ZERO, |head| head.digest);
-            let event = SealedEvent::new(
-                &stream,
-                revision,
-                previous,
-                (recorded_at, &recorded_text),
-                draft,
-            );
+            let event =
+                SealedEvent::new(&stream, revision, previous, (recorded_at, &recorded_text), draft);
             head = Some(event.head());
             events.push(event);
         }
         if events.is_empty() {
             return Err(SealError::Empty);
         }
-        Ok(Self {
-            stream,
-            expected,
-            events,
-        })
+        Ok(Self { stream, expected, events })
     }
 
     /// The stream.
@@ -175,10 +166,7 @@ impl EventBatch {
     ///
     /// Never: a batch holds at least one event.
     pub fn head(&self) -> StreamHead {
-        self.events
-            .last()
-            .expect("a batch holds at least one event")
-            .head()
+        self.events.last().expect("a batch holds at least one event").head()
     }
 }
 
@@ -190,23 +178,20 @@ impl SealedEvent {
         (recorded_at, recorded_text): (Instant, &str),
         draft: EventDraft,
     ) -> Self {
-        let EventDraft {
-            event_type,
-            schema_version,
-            data,
-            metadata,
-        } = draft;
+        let EventDraft { event_type, schema_version, data, metadata } = draft;
         let metadata = metadata.canonical();
         let mut text = String::with_capacity(data.as_str().len() + 320);
         text.push_str("{\"data\":");
         let data = push(&mut text, data.as_str());
         text.push_str(",\"metadata\":");
         let metadata = push(&mut text, metadata.as_str());
-        text.push_str(&format!(
+        write!(
+            text,
             ",\"previousDigest\":\"{previous_digest}\",\"recordedAt\":\"{recorded_text}\",\
              \"revision\":{revision},\"schemaVersion\":{schema_version},\"stream\":\"{stream}\",\
              \"type\":\"{event_type}\"}}"
-        ));
+        )
+        .expect("a String takes all");
         Self {
             digest: digest_of_event(&text),
             text: text.into(),
@@ -256,12 +241,12 @@ impl SealedEvent {
     }
 
     /// The event id: the first 16 bytes of the digest as a UUID of version 8.
+    ///
+    /// # Panics
+    ///
+    /// Never: a digest has 32 bytes.
     pub fn id(&self) -> Uuid {
-        let (first, _) = self
-            .digest
-            .as_bytes()
-            .split_first_chunk()
-            .expect("a digest has 32 bytes");
+        let (first, _) = self.digest.as_bytes().split_first_chunk().expect("a digest has 32 bytes");
         uuid::Builder::from_custom_bytes(*first).into_uuid()
     }
 
@@ -307,19 +292,13 @@ impl SealedEvent {
 
     /// This event as the head of its stream.
     pub fn head(&self) -> StreamHead {
-        StreamHead {
-            revision: self.revision,
-            digest: self.digest,
-        }
+        StreamHead { revision: self.revision, digest: self.digest }
     }
 
     /// The head that this event was sealed behind.
     pub fn expected(&self) -> Option<StreamHead> {
         let revision = Revision::new(self.revision.get().checked_sub(1)?)?;
-        Some(StreamHead {
-            revision,
-            digest: self.previous_digest,
-        })
+        Some(StreamHead { revision, digest: self.previous_digest })
     }
 }
 
@@ -332,4 +311,42 @@ fn push(text: &mut String, part: &str) -> Range<usize> {
 /// The digest of an event's canonical text.
 pub(super) fn digest_of_event(text: &str) -> Digest {
     Digest::of_parts(&[DIGEST_DOMAIN, text.as_bytes()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PersistedJson;
+
+    #[test]
+    fn what_cannot_be_sealed_is_named() {
+        let stream = || StreamName::parse("delivery-a").unwrap();
+        let draft = |metadata| EventDraft {
+            event_type: EventType::new("delivery.claimed").unwrap(),
+            schema_version: 1,
+            data: CanonicalJson::from_canonical("{}"),
+            metadata,
+        };
+        let plain = || draft(Metadata::default());
+        let refused = |head, drafts: Vec<EventDraft>, at| {
+            EventBatch::seal(stream(), head, drafts, at).unwrap_err().to_string()
+        };
+        let past = Instant::MAX_RFC3339.saturating_add(1);
+        let last = Revision::new((1 << 53) - 1).unwrap();
+        let full = Some(StreamHead { revision: last, digest: Digest::ZERO });
+        let custom = Some(PersistedJson::parse("[]").unwrap());
+        assert_eq!(refused(None, vec![], Instant::ZERO), "a batch holds at least one event");
+        assert_eq!(
+            refused(None, vec![plain()], past),
+            "recordedAt 253402300800000 ms is past the year 9999: the host's clock is wrong"
+        );
+        assert_eq!(
+            refused(full, vec![plain()], Instant::ZERO),
+            "the stream is full: a revision is at most 2^53 - 1"
+        );
+        assert_eq!(
+            refused(None, vec![draft(Metadata { custom, ..Metadata::default() })], Instant::ZERO),
+            "the metadata's custom value is not a JSON object"
+        );
+    }
 }

@@ -7,15 +7,15 @@ mod stream;
 
 pub use batch::{EventBatch, EventDraft, SealError, SealedEvent};
 pub use row::{MAX_ROW_BYTES, RecordedEvent, Row, RowError, write_row};
+pub(crate) use schema::Schema;
 pub use schema::{DecodeError, DomainEvent};
-pub(crate) use schema::{Schema, read};
 pub use stream::{StreamName, StreamNameError};
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 
-use crate::{CanonicalJson, Digest, input::natural, json::present};
+use crate::{CanonicalJson, Digest, PersistedJson, input::natural, json::present};
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
@@ -85,45 +85,39 @@ pub struct StreamHead {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Metadata {
     /// Who wrote it.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
     /// The event or command that led to it.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub causation_id: Option<String>,
     /// What it belongs to.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
-    /// The host's own.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub custom: Option<serde_json::Map<String, serde_json::Value>>,
+    /// The host's own: a JSON object.
+    #[serde(default, deserialize_with = "object", skip_serializing_if = "Option::is_none")]
+    pub custom: Option<PersistedJson>,
 }
 
 impl Metadata {
     /// Metadata that names a writer.
     pub fn of_actor(actor: impl Into<String>) -> Self {
-        Self {
-            actor: Some(actor.into()),
-            ..Self::default()
-        }
+        Self { actor: Some(actor.into()), ..Self::default() }
+    }
+
+    /// Whether the host's own is an object, as it must be.
+    fn is_valid(&self) -> bool {
+        self.custom.as_ref().is_none_or(|custom| custom.as_str().starts_with('{'))
     }
 
     fn canonical(&self) -> CanonicalJson {
         CanonicalJson::from_canonical(crate::json::to_canonical(self))
     }
+}
+
+fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PersistedJson>, D::Error> {
+    let json = PersistedJson::deserialize(deserializer)?;
+    if !json.as_str().starts_with('{') {
+        return Err(de::Error::custom("expected a JSON object"));
+    }
+    Ok(Some(json))
 }

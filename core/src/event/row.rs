@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     Digest, EventType, IdError, Instant, JsonError,
-    json::{Limits, Scanner, canonicalize},
+    json::{Limits, Scanner, canonicalize, read},
 };
 
 /// The largest row that is read: 16 MiB.
@@ -125,10 +125,7 @@ impl<'a> Row<'a> {
     /// ```
     pub fn read(bytes: &'a [u8], spare: &'a mut String) -> Result<Self, RowError> {
         if bytes.len() > MAX_ROW_BYTES {
-            return Err(RowError::TooLong {
-                length: bytes.len(),
-                max: MAX_ROW_BYTES,
-            });
+            return Err(RowError::TooLong { length: bytes.len(), max: MAX_ROW_BYTES });
         }
         let text = std::str::from_utf8(bytes).map_err(RowError::Utf8)?;
         if let Some(row) = Self::cut(text) {
@@ -136,10 +133,7 @@ impl<'a> Row<'a> {
         }
         *spare = canonicalize(text).map_err(RowError::Json)?;
         let row = Self::cut(spare).ok_or_else(|| shape_error(spare))?;
-        Ok(Self {
-            is_canonical: false,
-            ..row
-        })
+        Ok(Self { is_canonical: false, ..row })
     }
 
     /// Cuts a canonical row by position.
@@ -210,18 +204,12 @@ impl RecordedEvent {
         }
         let computed = row.digest_of_event();
         if computed != row.digest {
-            return Err(RowError::Digest {
-                stated: row.digest,
-                computed,
-            });
+            return Err(RowError::Digest { stated: row.digest, computed });
         }
         let stream = StreamName::parse(row.stream)?;
         let event_type = EventType::new(row.event_type)?;
         let event = SealedEvent::from_row(&row, stream, event_type);
-        Ok(Self {
-            position: row.position,
-            event,
-        })
+        Ok(Self { position: row.position, event })
     }
 }
 
@@ -279,20 +267,9 @@ fn plain_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::E
 
 /// What is wrong with the shape of canonical JSON that could not be cut.
 fn shape_error(canonical: &str) -> RowError {
-    let mut reader = serde_json::Deserializer::from_str(canonical);
-    let message = match serde_path_to_error::deserialize::<_, RowShape>(&mut reader) {
+    let message = match read::<RowShape>(canonical) {
         Ok(_) => "nested deeper than a row can be".to_owned(),
-        Err(error) => {
-            let path = error.path().to_string();
-            let reason = error.into_inner().to_string();
-            // The place in the canonical spelling is not the place in the row.
-            let reason = reason.split(" at line ").next().unwrap_or_default();
-            if path == "." {
-                reason.to_owned()
-            } else {
-                format!("{path}: {reason}")
-            }
-        }
+        Err(error) => format!("{} at {}", error.message, error.path),
     };
     RowError::Shape { message }
 }

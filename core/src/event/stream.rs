@@ -187,18 +187,9 @@ mod tests {
     #[test]
     fn names_that_would_not_be_written_are_refused() {
         for (name, error) in [
-            (
-                "delivery",
-                "a stream name begins with a category in lower-case letters and `-`",
-            ),
-            (
-                "-a",
-                "a stream name begins with a category in lower-case letters and `-`",
-            ),
-            (
-                "Delivery-a",
-                "a stream name begins with a category in lower-case letters and `-`",
-            ),
+            ("delivery", "a stream name begins with a category in lower-case letters and `-`"),
+            ("-a", "a stream name begins with a category in lower-case letters and `-`"),
+            ("Delivery-a", "a stream name begins with a category in lower-case letters and `-`"),
             ("delivery-", "a part of the stream's key is empty"),
             ("schedule-a//b", "a part of the stream's key is empty"),
             (
@@ -222,11 +213,7 @@ mod tests {
                 "the stream's key is not percent-encoded as it would be written, at byte 11",
             ),
         ] {
-            assert_eq!(
-                StreamName::parse(name).unwrap_err().to_string(),
-                error,
-                "{name}"
-            );
+            assert_eq!(StreamName::parse(name).unwrap_err().to_string(), error, "{name}");
         }
         let long = StreamName::parse(&format!("delivery-{}", "a".repeat(1_016)));
         assert_eq!(

@@ -32,24 +32,13 @@ pub(crate) enum Numbers {
 /// # Ok::<_, recount_core::JsonError>(())
 /// ```
 pub fn canonicalize(text: &str) -> Result<String, JsonError> {
-    let limits = Limits {
-        depth: 200,
-        bytes: usize::MAX,
-        ..Limits::ROW
-    };
+    let limits = Limits { depth: 200, bytes: usize::MAX, ..Limits::ROW };
     rewrite(text, limits, Numbers::Rounded)
 }
 
 pub(crate) fn rewrite(text: &str, limits: Limits, numbers: Numbers) -> Result<String, JsonError> {
     let out = String::with_capacity(text.len());
-    let mut rewriter = Rewriter {
-        text,
-        at: 0,
-        out,
-        nodes: 0,
-        limits,
-        numbers,
-    };
+    let mut rewriter = Rewriter { text, at: 0, out, nodes: 0, limits, numbers };
     rewriter.value(limits.depth)?;
     rewriter.skip_space();
     if rewriter.at < text.len() {
@@ -95,9 +84,7 @@ impl<'a> Rewriter<'a> {
     fn value(&mut self, depth: usize) -> Step {
         self.nodes += 1;
         if self.nodes > self.limits.nodes {
-            return Err(self.error(JsonErrorKind::TooManyNodes {
-                max: self.limits.nodes,
-            }));
+            return Err(self.error(JsonErrorKind::TooManyNodes { max: self.limits.nodes }));
         }
         self.skip_space();
         match self.peek() {
@@ -118,9 +105,7 @@ impl<'a> Rewriter<'a> {
 
     fn deeper(&self, depth: usize) -> Step<usize> {
         let max = self.limits.depth;
-        depth
-            .checked_sub(1)
-            .ok_or_else(|| self.error(JsonErrorKind::TooDeep { max }))
+        depth.checked_sub(1).ok_or_else(|| self.error(JsonErrorKind::TooDeep { max }))
     }
 
     fn word(&mut self, word: &'static str) -> Step {
@@ -158,8 +143,7 @@ impl<'a> Rewriter<'a> {
                 return Err(self.syntax("a colon"));
             }
             self.at += 1;
-            self.value(depth)
-                .map_err(|error| error.inside(&step(&key)))?;
+            self.value(depth).map_err(|error| error.inside(&step(&key)))?;
             members.push((key, start..self.out.len()));
             if self.next_entry(b'}', "a comma or a closing brace")? {
                 break;
@@ -184,8 +168,7 @@ impl<'a> Rewriter<'a> {
             if index > 0 {
                 self.out.push(',');
             }
-            self.out
-                .push_str(&written[range.start - inside..range.end - inside]);
+            self.out.push_str(&written[range.start - inside..range.end - inside]);
         }
         Ok(())
     }
@@ -201,8 +184,7 @@ impl<'a> Rewriter<'a> {
         }
         for index in 0.. {
             self.one_more_entry(index)?;
-            self.value(depth)
-                .map_err(|error| error.inside(&format!("[{index}]")))?;
+            self.value(depth).map_err(|error| error.inside(&format!("[{index}]")))?;
             if self.next_entry(b']', "a comma or a closing bracket")? {
                 break;
             }
@@ -286,16 +268,11 @@ impl<'a> Rewriter<'a> {
         }
         let text = &self.text[start..self.at];
         let kind = match number::canonical(text) {
-            None => JsonErrorKind::NumberRange {
-                text: text.to_owned(),
-            },
+            None => JsonErrorKind::NumberRange { text: text.to_owned() },
             Some(canonical)
                 if self.numbers == Numbers::Exact && !number::same_value(text, &canonical) =>
             {
-                JsonErrorKind::InexactNumber {
-                    text: text.to_owned(),
-                    canonical,
-                }
+                JsonErrorKind::InexactNumber { text: text.to_owned(), canonical }
             }
             Some(canonical) => {
                 self.out.push_str(&canonical);
@@ -346,37 +323,30 @@ fn escape(bytes: &[u8]) -> Result<(char, usize), JsonErrorKind> {
         Some(b't') => '\t',
         Some(b'u') => {
             let first = unit(&bytes[2..])?;
-            if let Some(char) = char::from_u32(first) {
+            if let Some(char) = char::from_u32(first.into()) {
                 return Ok((char, 6));
             }
             let (Some(b"\\u"), 0xd800..0xdc00) = (bytes.get(6..8), first) else {
                 return Err(JsonErrorKind::LoneSurrogate);
             };
-            let pair = char::decode_utf16([first, unit(&bytes[8..])?].map(|unit| unit as u16));
-            return match { pair }.next() {
+            return match char::decode_utf16([first, unit(&bytes[8..])?]).next() {
                 Some(Ok(char)) => Ok((char, 12)),
                 _ => Err(JsonErrorKind::LoneSurrogate),
             };
         }
         _ => {
-            return Err(JsonErrorKind::Syntax {
-                expected: "one of \" \\ / b f n r t u",
-            });
+            return Err(JsonErrorKind::Syntax { expected: "one of \" \\ / b f n r t u" });
         }
     };
     Ok((char, 2))
 }
 
-fn unit(bytes: &[u8]) -> Result<u32, JsonErrorKind> {
-    let digits = bytes
-        .get(..4)
-        .and_then(|digits| std::str::from_utf8(digits).ok());
+fn unit(bytes: &[u8]) -> Result<u16, JsonErrorKind> {
+    let digits = bytes.get(..4).and_then(|digits| std::str::from_utf8(digits).ok());
     digits
         .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
-        .and_then(|digits| u32::from_str_radix(digits, 16).ok())
-        .ok_or(JsonErrorKind::Syntax {
-            expected: "four hex digits",
-        })
+        .and_then(|digits| u16::from_str_radix(digits, 16).ok())
+        .ok_or(JsonErrorKind::Syntax { expected: "four hex digits" })
 }
 
 /// The text behind the inside of a JSON string; `None` where an escape is wrong.
@@ -403,10 +373,7 @@ pub(super) fn unescape(written: &str) -> Option<Cow<'_, str>> {
 fn write_string(out: &mut String, text: &str) {
     out.push('"');
     let mut rest = text;
-    while let Some(at) = rest
-        .bytes()
-        .position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20))
-    {
+    while let Some(at) = rest.bytes().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20)) {
         out.push_str(&rest[..at]);
         match rest.as_bytes()[at] {
             b'"' => out.push_str("\\\""),

@@ -95,11 +95,7 @@ impl JsonErrorKind {
 
 impl JsonError {
     pub(super) fn new(kind: JsonErrorKind, offset: usize) -> Self {
-        Self {
-            kind,
-            path: "$".to_owned(),
-            offset,
-        }
+        Self { kind, path: "$".to_owned(), offset }
     }
 
     /// Puts a step in front of the path, as the error leaves an array or object.

@@ -5,9 +5,7 @@
 /// The text must be a number by the grammar of JSON.
 pub(super) fn canonical(text: &str) -> Option<String> {
     let double: f64 = text.parse().ok()?;
-    double
-        .is_finite()
-        .then(|| ryu_js::Buffer::new().format_finite(double).to_owned())
+    double.is_finite().then(|| ryu_js::Buffer::new().format_finite(double).to_owned())
 }
 
 /// Whether two numbers have one decimal value, whatever their spelling.
@@ -34,11 +32,7 @@ fn decimal(text: &str) -> Option<(bool, String, i64)> {
     }
     let dropped = i64::try_from(digits.len() - significant.len()).ok()?;
     let shift = i64::try_from(fraction.len()).ok()?;
-    let exponent = exponent
-        .parse::<i64>()
-        .ok()?
-        .checked_sub(shift)?
-        .checked_add(dropped)?;
+    let exponent = exponent.parse::<i64>().ok()?.checked_sub(shift)?.checked_add(dropped)?;
     Some((negative, significant.to_owned(), exponent))
 }
 
@@ -57,12 +51,9 @@ mod tests {
         ] {
             assert!(same_value(left, right), "{left} {right}");
         }
-        for (left, right) in [
-            ("9007199254740993", "9007199254740992"),
-            ("1", "-1"),
-            ("1e-400", "0"),
-            ("10", "1"),
-        ] {
+        for (left, right) in
+            [("9007199254740993", "9007199254740992"), ("1", "-1"), ("1e-400", "0"), ("10", "1")]
+        {
             assert!(!same_value(left, right), "{left} {right}");
         }
     }

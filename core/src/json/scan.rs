@@ -24,16 +24,13 @@ struct Written<'a> {
 
 impl<'a> Scanner<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
-        Self {
-            text,
-            at: 0,
-            nodes: 0,
-        }
+        Self { text, at: 0, nodes: 0 }
     }
 
-    /// Whether the whole text is one canonical value within the limits.
-    pub(crate) fn is_canonical(mut self, limits: Limits) -> bool {
-        self.text.len() <= limits.bytes && self.value(limits).is_some() && self.is_at_end()
+    /// Whether a whole text is one canonical value within the limits.
+    pub(crate) fn is_canonical(text: &'a str, limits: Limits) -> bool {
+        let mut scan = Self::new(text);
+        text.len() <= limits.bytes && scan.value(limits).is_some() && scan.is_at_end()
     }
 
     pub(crate) fn position(&self) -> usize {
@@ -47,8 +44,7 @@ impl<'a> Scanner<'a> {
     /// Steps over exactly these bytes.
     pub(crate) fn literal(&mut self, expected: &str) -> Option<()> {
         let rest = self.text.as_bytes().get(self.at..)?;
-        rest.starts_with(expected.as_bytes())
-            .then(|| self.at += expected.len())
+        rest.starts_with(expected.as_bytes()).then(|| self.at += expected.len())
     }
 
     /// Steps over so many bytes of ASCII and returns them.
@@ -194,12 +190,7 @@ impl<'a> Scanner<'a> {
 
     fn number(&mut self) -> Option<()> {
         let rest = &self.text.as_bytes()[self.at..];
-        let digits = |from: usize| {
-            rest[from..]
-                .iter()
-                .take_while(|b| b.is_ascii_digit())
-                .count()
-        };
+        let digits = |from: usize| rest[from..].iter().take_while(|b| b.is_ascii_digit()).count();
         let sign = usize::from(rest.first() == Some(&b'-'));
         let whole = digits(sign);
         let next = rest.get(sign + whole);

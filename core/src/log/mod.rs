@@ -8,8 +8,13 @@
 #[cfg(feature = "jsonl")]
 pub mod jsonl;
 
-#[cfg(feature = "conformance")]
+#[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+#[cfg(any(feature = "jsonl", feature = "memory"))]
+#[cfg_attr(not(feature = "jsonl"), expect(dead_code, reason = "memory does not fail"))]
+mod index;
+#[cfg(any(feature = "jsonl", feature = "memory"))]
+mod indexed;
 #[cfg(feature = "memory")]
 mod memory;
 
@@ -38,7 +43,7 @@ pub trait EventLog: Send + Sync {
     /// The append is under way when this returns; dropping the future does not withdraw it.
     ///
     /// The same batch again, after a lost reply say, is recognised and answered as the first time,
-    /// even where other events followed. A part of it is a conflict.
+    /// even where other events followed. Where only some of it is there, it is a conflict.
     ///
     /// # Errors
     ///
@@ -160,7 +165,7 @@ pub enum ReadError {
     #[error("the log is damaged at {place}")]
     Damaged {
         /// Where.
-        place: Place,
+        place: Box<Place>,
         /// What is wrong there.
         source: Damage,
     },
@@ -194,6 +199,12 @@ pub enum Damage {
         found: Option<StreamHead>,
         /// What it should follow.
         expected: Option<StreamHead>,
+    },
+    /// It is the first of its stream, and chained to something (L3).
+    #[error("the stream's first event is chained to {found}, not to zeros")]
+    Root {
+        /// What it is chained to.
+        found: Digest,
     },
     /// The last row is cut: there is no end of it.
     #[error("the last row is cut after {length} bytes: `recount repair` moves them aside")]

@@ -51,12 +51,7 @@ pub struct Oversized {
 impl<R: Read> BlockReader<R> {
     /// Reads from the beginning of a text.
     pub fn new(source: R) -> Self {
-        Self {
-            source,
-            rest: Vec::new(),
-            offset: 0,
-            is_done: false,
-        }
+        Self { source, rest: Vec::new(), offset: 0, is_done: false }
     }
 
     /// Fills a block with the next lines, and says whether there were any.
@@ -80,10 +75,7 @@ impl<R: Read> BlockReader<R> {
             }
             if block.bytes.len() > MAX_ROW_BYTES {
                 let length = block.bytes.len() as u64 + self.skip_line()?;
-                block.oversized = Some(Oversized {
-                    offset: self.offset,
-                    length,
-                });
+                block.oversized = Some(Oversized { offset: self.offset, length });
                 block.bytes.clear();
                 self.offset += length;
                 return Ok(true);
@@ -136,11 +128,7 @@ impl Block {
             let bytes = &rest[..end.unwrap_or(rest.len())];
             let offset = self.offset + start as u64;
             start += bytes.len() + 1;
-            Some(Line {
-                bytes,
-                offset,
-                is_ended: end.is_some(),
-            })
+            Some(Line { bytes, offset, is_ended: end.is_some() })
         })
     }
 
@@ -166,17 +154,15 @@ mod tests {
         }
     }
 
-    fn lines(text: &[u8], step: usize) -> (Vec<(Vec<u8>, u64, bool)>, Vec<Oversized>) {
+    type Owned = (Vec<u8>, u64, bool);
+
+    fn lines(text: &[u8], step: usize) -> (Vec<Owned>, Vec<Oversized>) {
         let mut reader = BlockReader::new(Trickle(text, step));
         let mut block = Block::default();
         let (mut lines, mut oversized) = (Vec::new(), Vec::new());
         while reader.next(&mut block).unwrap() {
             oversized.extend(block.oversized());
-            lines.extend(
-                block
-                    .lines()
-                    .map(|it| (it.bytes.to_vec(), it.offset, it.is_ended)),
-            );
+            lines.extend(block.lines().map(|it| (it.bytes.to_vec(), it.offset, it.is_ended)));
         }
         (lines, oversized)
     }
@@ -184,19 +170,13 @@ mod tests {
     #[test]
     fn lines_come_whole_and_in_order_however_they_are_read() {
         let text = b"one\n\nthree\nfour";
-        let expected = [
-            (&b"one"[..], 0, true),
-            (b"", 4, true),
-            (b"three", 5, true),
-            (b"four", 11, false),
-        ];
+        let expected =
+            [(&b"one"[..], 0, true), (b"", 4, true), (b"three", 5, true), (b"four", 11, false)];
         for step in 1..20 {
             let (lines, oversized) = lines(text, step);
             assert_eq!(oversized, []);
-            let lines: Vec<_> = lines
-                .iter()
-                .map(|(bytes, at, end)| (&bytes[..], *at, *end))
-                .collect();
+            let lines: Vec<_> =
+                lines.iter().map(|(bytes, at, end)| (&bytes[..], *at, *end)).collect();
             assert_eq!(lines, expected);
         }
         assert_eq!(lines(b"", 1).0, []);
@@ -204,9 +184,7 @@ mod tests {
         let (read, _) = lines(&many, 70_000);
         assert_eq!(read.len(), 400_000);
         assert!(
-            read.iter()
-                .enumerate()
-                .all(|(n, line)| line.1 == n as u64 * 11 && line.0.len() == 10)
+            read.iter().enumerate().all(|(n, line)| line.1 == n as u64 * 11 && line.0.len() == 10)
         );
     }
 
@@ -216,20 +194,8 @@ mod tests {
         text.resize(7 + (64 << 20), b'x');
         text.extend_from_slice(b"\nafter");
         let (lines, oversized) = lines(&text, 1 << 20);
-        assert_eq!(
-            oversized,
-            [Oversized {
-                offset: 7,
-                length: (64 << 20) + 1
-            }]
-        );
+        assert_eq!(oversized, [Oversized { offset: 7, length: (64 << 20) + 1 }]);
         let after = (64 << 20) + 8;
-        assert_eq!(
-            lines,
-            [
-                (b"before".to_vec(), 0, true),
-                (b"after".to_vec(), after, false)
-            ]
-        );
+        assert_eq!(lines, [(b"before".to_vec(), 0, true), (b"after".to_vec(), after, false)]);
     }
 }
