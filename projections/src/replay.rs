@@ -1,0 +1,189 @@
+//! Rebuilding the records that a log's events fold to.
+
+use std::io::{self, Read};
+
+use recount_core::{
+    Digest, DomainEvent, Severity,
+    delivery::{Evolved, MessageDeliveryRecord, Outbox},
+    log::Place,
+};
+use serde::Serialize;
+
+use crate::{
+    Rules,
+    examine::{Examined, ExaminedRow, Examiner, Unreadable},
+    scan::{Content, scan},
+    verify::{Chain, outbox},
+};
+
+/// How a log is replayed.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ReplayOptions {
+    /// Threads that examine rows; the fold has one more where there are several.
+    pub jobs: usize,
+    /// Whether what cannot be read, or does not fit, is skipped and counted.
+    pub keep_going: bool,
+}
+
+impl Default for ReplayOptions {
+    /// One job, and the first bad event ends it.
+    fn default() -> Self {
+        Self { jobs: 1, keep_going: false }
+    }
+}
+
+/// What a replay read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ReplaySummary {
+    /// Events that were read.
+    pub events: u64,
+    /// Records that were rebuilt.
+    pub records: u64,
+    /// Lines and events that were skipped.
+    pub skipped: u64,
+    /// Events that changed nothing, since no writer that keeps the rules writes them.
+    pub ignored: u64,
+    /// The last position; none of an empty log.
+    pub last_position: Option<u64>,
+    /// The log's id: the digest of its first event.
+    pub log_id: Option<Digest>,
+}
+
+/// Why a replay ended early.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReplayError {
+    /// An event cannot be read, or does not fit where it stands.
+    #[error("the log cannot be replayed past {place}: {why}")]
+    Bad {
+        /// Where.
+        place: Place,
+        /// What is wrong there.
+        why: String,
+    },
+    /// The source cannot be read, or the records cannot be written.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Rebuilds the records of a log of JSON Lines.
+///
+/// A record is handed over when it is finished; those that are not come at the end, in the order
+/// of their keys. So memory follows unfinished messages, and the order is that of the log.
+///
+/// The rules of the log itself are checked, those of the messages are not: `verify` does.
+///
+/// # Errors
+///
+/// [`ReplayError::Bad`] at the first event that is damaged or unknown, unless they are skipped;
+/// those of the source and of `record`.
+///
+/// # Examples
+///
+/// ```
+/// use recount_projections::{ReplayOptions, replay};
+///
+/// let error = replay(&b"{}"[..], &ReplayOptions::default(), |_| Ok(())).unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "the log cannot be replayed past position 0, line 1, byte 0: the last row is cut after 2 \
+///      bytes; everything before it is usable",
+/// );
+/// ```
+pub fn replay(
+    source: impl Read + Send,
+    options: &ReplayOptions,
+    record: impl FnMut(&MessageDeliveryRecord) -> io::Result<()>,
+) -> Result<ReplaySummary, ReplayError> {
+    let examiner = Examiner { rules: Rules::REPLAY, limits: None };
+    let summary = ReplaySummary::default();
+    let mut replayer = Replayer { options, record, chain: Chain::default(), summary };
+    scan(
+        source,
+        options.jobs,
+        |line| examiner.examine(line),
+        |line| {
+            replayer.chain.next_line();
+            let row = match line.content {
+                Content::Examined(row) => row,
+                Content::Oversized { length } => Err(Box::new(Unreadable::oversized(length))),
+            };
+            replayer.line(&row, line.offset)
+        },
+    )?;
+    replayer.finish()
+}
+
+struct Replayer<'a, F> {
+    options: &'a ReplayOptions,
+    record: F,
+    chain: Chain,
+    summary: ReplaySummary,
+}
+
+impl<F: FnMut(&MessageDeliveryRecord) -> io::Result<()>> Replayer<'_, F> {
+    fn line(&mut self, examined: &Examined, offset: u64) -> Result<(), ReplayError> {
+        let row = match examined {
+            Ok(row) => row,
+            Err(line) => {
+                let place = self.chain.place_of(line, offset);
+                return self.bad(place, line.to_string());
+            }
+        };
+        let links = self.chain.check(row);
+        let mut broken = links.broken.into_iter();
+        if let Some((rule, why)) = broken.find(|it| it.0.severity() == Severity::Error) {
+            return self.bad(self.chain.place(row, offset), format!("{rule}: {why}"));
+        }
+        self.summary.events += 1;
+        self.summary.last_position = Some(row.position.get());
+        self.summary.log_id.get_or_insert(row.stated);
+        self.event(row, offset)
+    }
+
+    fn event(&mut self, row: &ExaminedRow, offset: u64) -> Result<(), ReplayError> {
+        let event = match &row.event {
+            Some(Ok(DomainEvent::Delivery(event))) => event,
+            Some(Err(undecodable)) => {
+                return self.bad(self.chain.place(row, offset), undecodable.error.to_string());
+            }
+            None => return Ok(()),
+        };
+        let state = self.chain.streams.get_mut(&row.stream);
+        let Some(Ok(outbox)) = state.map(|state| outbox(state, event)) else {
+            self.summary.ignored += 1;
+            return Ok(());
+        };
+        match outbox.evolve(event) {
+            Evolved::Applied => {}
+            Evolved::Ignored(_) => self.summary.ignored += 1,
+        }
+        if let Some(finished) = outbox.forget(event.message_id()) {
+            self.summary.records += 1;
+            (self.record)(&finished)?;
+        }
+        Ok(())
+    }
+
+    fn bad(&mut self, place: Place, why: String) -> Result<(), ReplayError> {
+        if !self.options.keep_going {
+            return Err(ReplayError::Bad { place, why });
+        }
+        self.summary.skipped += 1;
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<ReplaySummary, ReplayError> {
+        let outboxes = self.chain.streams.values().filter_map(|state| state.outbox.as_ref());
+        let mut unfinished: Vec<_> = outboxes.flat_map(Outbox::records).collect();
+        unfinished.sort_unstable_by(|left, right| left.key.cmp(&right.key));
+        self.summary.records += unfinished.len() as u64;
+        for record in unfinished {
+            (self.record)(record)?;
+        }
+        Ok(self.summary)
+    }
+}

@@ -1,0 +1,178 @@
+//! Positions, revisions and digests: the rules of the log itself.
+
+use hashbrown::HashMap;
+use recount_core::{
+    Digest, Instant, Invariant, Position, StreamName, StreamNameError, delivery::Outbox, log::Place,
+};
+
+use crate::examine::{ExaminedRow, Unreadable};
+
+/// Where the log and its streams stand.
+#[derive(Debug, Default)]
+pub(crate) struct Chain {
+    pub(crate) streams: HashMap<Box<str>, Box<StreamState>>,
+    log: LogState,
+}
+
+#[derive(Debug, Default)]
+struct LogState {
+    /// The position that comes next.
+    next: u64,
+    /// The line that was read last, from 1.
+    line: u64,
+}
+
+/// Where a stream stands.
+#[derive(Debug)]
+pub(crate) struct StreamState {
+    pub(crate) name: Result<StreamName, StreamNameError>,
+    /// The revision that comes next.
+    next: u64,
+    /// The head's digest as its row states it, and as its event has it; an edit of either is
+    /// reported once, where it was made.
+    stated: Digest,
+    computed: Digest,
+    recorded_at: Instant,
+    /// The last row's position and line.
+    last: (Position, u64),
+    /// The messages, of a stream that has any.
+    pub(crate) outbox: Option<Outbox>,
+}
+
+/// A rule that a row breaks, and how.
+pub(crate) type Broken = (Invariant, String);
+
+/// What the chain says of a row.
+#[derive(Debug, Default)]
+pub(crate) struct Links {
+    /// Rules that it breaks, the most specific first.
+    pub(crate) broken: Vec<Broken>,
+    /// Whether the very same row stood there before.
+    pub(crate) is_repeat: bool,
+}
+
+impl Chain {
+    /// Begins the next line.
+    pub(crate) fn next_line(&mut self) {
+        self.log.line += 1;
+    }
+
+    /// Moves on to a row, and says which rules of the log itself it breaks.
+    pub(crate) fn check(&mut self, row: &ExaminedRow) -> Links {
+        if !self.streams.contains_key(&row.stream) {
+            self.streams.insert(row.stream.clone(), Box::new(StreamState::new(&row.stream)));
+        }
+        let state = self.streams.get_mut(&row.stream).expect("it was inserted");
+        state.check(row, &mut self.log)
+    }
+
+    /// Where the row of the current line is.
+    pub(crate) fn place(&self, row: &ExaminedRow, offset: u64) -> Place {
+        Place {
+            position: Some(row.position),
+            stream: Some(row.stream.to_string()),
+            line: Some(self.log.line),
+            offset: Some(offset),
+        }
+    }
+
+    /// Where a line is that is no row: its position is the one that should be there.
+    pub(crate) fn place_of(&mut self, line: &Unreadable, offset: u64) -> Place {
+        let position = Position::new(self.log.next);
+        self.log.next += 1;
+        // The digest before it tells whose next event it was.
+        let owner = |previous: Digest| {
+            let mut streams = self.streams.iter();
+            streams.find(|(_, state)| state.is_followed_by(previous)).map(|(name, _)| &**name)
+        };
+        let stream = line.stream.as_deref().or_else(|| line.previous.and_then(owner));
+        Place {
+            position,
+            stream: stream.map(ToOwned::to_owned),
+            line: Some(self.log.line),
+            offset: Some(offset),
+        }
+    }
+}
+
+impl LogState {
+    /// L1.
+    fn check(&mut self, row: &ExaminedRow) -> Option<Broken> {
+        let (found, expected) = (row.position.get(), self.next);
+        self.next = expected.max(found + 1);
+        gap("position", "row", found, expected).map(|why| (Invariant::L1, why))
+    }
+}
+
+/// What is wrong where a number was found and another should have come.
+fn gap(number: &str, thing: &str, found: u64, expected: u64) -> Option<String> {
+    let last = expected.checked_sub(1);
+    let last = last.map_or("the beginning".to_owned(), |last| format!("{number} {last}"));
+    match found.checked_sub(expected) {
+        Some(0) => None,
+        Some(1) => Some(format!("{number} {found} follows {last}: 1 {thing} is missing")),
+        Some(gap) => Some(format!("{number} {found} follows {last}: {gap} {thing}s are missing")),
+        None => Some(format!("{number} {found} stands behind {last}")),
+    }
+}
+
+impl StreamState {
+    fn new(name: &str) -> Self {
+        Self {
+            name: StreamName::parse(name),
+            next: 0,
+            stated: Digest::ZERO,
+            computed: Digest::ZERO,
+            recorded_at: Instant::ZERO,
+            last: (Position::ZERO, 0),
+            outbox: None,
+        }
+    }
+
+    /// Whether a row that should have followed this stream would state this digest before it.
+    fn is_followed_by(&self, previous: Digest) -> bool {
+        self.stated == previous || self.computed == previous
+    }
+
+    /// L1 to L5, L7 and the name's part of L8, and moves on to this row.
+    fn check(&mut self, row: &ExaminedRow, log: &mut LogState) -> Links {
+        let mut links = Links::default();
+        let (found, expected) = (row.revision.get(), self.next);
+        links.is_repeat = found + 1 == expected && row.stated == self.stated;
+        if row.stated != row.computed {
+            let why = format!("the row states {}, its event has {}", row.stated, row.computed);
+            links.broken.push((Invariant::L4, why));
+        }
+        if !row.is_canonical {
+            let why = "the row is not spelt as canonical JSON spells it".to_owned();
+            links.broken.push((Invariant::L5, why));
+        }
+        if links.is_repeat {
+            let (position, line) = self.last;
+            let why = format!(
+                "revision {found} stands twice: the same event is at position {position}, line {line}"
+            );
+            links.broken.push((Invariant::L2, why));
+        } else if let Some(why) = gap("revision", "event", found, expected) {
+            links.broken.push((Invariant::L2, why));
+        } else if !self.is_followed_by(row.previous) {
+            let why = format!("previousDigest is {}, expected {}", row.previous, self.stated);
+            links.broken.push((Invariant::L3, why));
+        }
+        links.broken.extend(log.check(row));
+        if let Err(error) = &self.name {
+            links.broken.push((Invariant::L8, error.to_string()));
+        }
+        if row.recorded_at < self.recorded_at {
+            let why = format!("recordedAt {} is before {}", row.recorded_at, self.recorded_at);
+            links.broken.push((Invariant::L7, why));
+        }
+        if found >= expected {
+            self.next = found + 1;
+            (self.stated, self.computed) = (row.stated, row.computed);
+            self.last = (row.position, log.line);
+        }
+        self.recorded_at = self.recorded_at.max(row.recorded_at);
+        links
+    }
+}

@@ -1,0 +1,192 @@
+//! The rules of deliveries, decided again for each event.
+
+use std::io;
+
+use recount_core::{
+    DomainEvent, Illegal, Instant, Invariant, Legal, MessageId, StreamName,
+    delivery::{DeliveryEvent, Evolved, MessageDeliveryRecord, Outbox},
+};
+
+use super::{Finding, StreamState, Verifier, finding, illegal};
+use crate::examine::ExaminedRow;
+
+pub(super) fn message_id(event: &DomainEvent) -> &MessageId {
+    let DomainEvent::Delivery(event) = event;
+    event.message_id()
+}
+
+impl<F: FnMut(Finding) -> io::Result<()>> Verifier<'_, F> {
+    /// A row that the chain holds.
+    pub(super) fn event(&mut self, row: &ExaminedRow, offset: u64) -> io::Result<()> {
+        let undecodable = match &row.event {
+            None => return Ok(()),
+            Some(Ok(DomainEvent::Delivery(event))) => return self.delivery(row, event, offset),
+            Some(Err(undecodable)) => undecodable,
+        };
+        if self.options.skip_unknown && undecodable.error.is_unknown() {
+            self.coverage.unknown_skipped += 1;
+            return Ok(());
+        }
+        if !self.options.rules.holds(Invariant::L6) {
+            return Ok(());
+        }
+        let place = self.chain.place(row, offset);
+        let finding = finding(place, (Invariant::L6, undecodable.error.to_string()));
+        self.broken_row(row, finding, false)
+    }
+
+    fn delivery(
+        &mut self,
+        row: &ExaminedRow,
+        event: &DeliveryEvent,
+        offset: u64,
+    ) -> io::Result<()> {
+        let rules = self.options.rules;
+        let Some(state) = self.chain.streams.get_mut(&*row.stream) else { return Ok(()) };
+        let outbox = match outbox(state, event) {
+            Ok(outbox) => outbox,
+            Err(broken) => return self.illegal(row, event, offset, broken),
+        };
+        let id = event.message_id();
+        if outbox.is_set_aside(id) {
+            self.coverage.events_set_aside += 1;
+            return Ok(());
+        }
+        let legal = match (outbox.legal(event, self.options.limits.as_ref()), &row.content) {
+            (Legal::Ok, Err(broken)) => Legal::Violation(broken.clone()),
+            (legal, _) => legal,
+        };
+        match legal {
+            Legal::Violation(broken) if rules.holds(broken.invariant) => {
+                return self.illegal(row, event, offset, broken);
+            }
+            Legal::Unchecked(why) => count(&mut self.coverage.unchecked, why),
+            Legal::Ok | Legal::Violation(_) => {}
+        }
+        let lost = outbox.record(id).and_then(|record| record.lost_attempt(event));
+        if let Evolved::Ignored(why) = outbox.evolve(event) {
+            count(&mut self.coverage.ignored, why.as_str());
+            return Ok(());
+        }
+        self.coverage.messages += u64::from(matches!(event, DeliveryEvent::Prepared(_)));
+        let invalid = outbox.record(id).and_then(|record| record.check().err());
+        outbox.forget(id);
+        if let Some(rule) = invalid.filter(|_| rules.holds(Invariant::D3)) {
+            let place = self.chain.place(row, offset);
+            let why = format!("the event leaves a record that breaks a rule: {rule}");
+            let mut finding = finding(place, (Invariant::D3, why));
+            finding.message_id = Some(id.to_string());
+            finding.after = self.set_aside(&row.stream, id);
+            return self.found(finding);
+        }
+        self.warn(row, id, offset, lost)
+    }
+
+    /// Reports an event that could not have been decided, and sets its message aside.
+    fn illegal(
+        &mut self,
+        row: &ExaminedRow,
+        event: &DeliveryEvent,
+        offset: u64,
+        broken: Illegal,
+    ) -> io::Result<()> {
+        if !self.options.rules.holds(broken.invariant) {
+            return Ok(());
+        }
+        let id = event.message_id();
+        let mut finding = illegal(self.chain.place(row, offset), broken);
+        finding.message_id = Some(id.to_string());
+        finding.before = self.set_aside(&row.stream, id);
+        finding.after = after(finding.before.as_deref(), event);
+        self.found(finding)
+    }
+
+    fn warn(
+        &mut self,
+        row: &ExaminedRow,
+        id: &MessageId,
+        offset: u64,
+        lost: Option<Instant>,
+    ) -> io::Result<()> {
+        let mut warnings = Vec::new();
+        if let Some(lease) = lost {
+            let why = format!("the lease until {lease} ended without an outcome");
+            warnings.push((Invariant::D12, why));
+        }
+        if let Some(admission) = &row.admission {
+            let first = self.admissions.insert(admission.key, admission.content);
+            if first.is_some_and(|first| first != admission.content) {
+                let why = "another message of other content has its thread and admission key";
+                warnings.push((Invariant::D11, why.to_owned()));
+            }
+        }
+        for warning in warnings {
+            if self.options.rules.holds(warning.0) {
+                let mut finding = finding(self.chain.place(row, offset), warning);
+                finding.message_id = Some(id.to_string());
+                self.found(finding)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Stops following a message, and returns what it was.
+    pub(super) fn set_aside(
+        &mut self,
+        stream: &str,
+        id: &str,
+    ) -> Option<Box<MessageDeliveryRecord>> {
+        let outbox = self.chain.streams.get_mut(stream)?.outbox.as_mut()?;
+        let record = outbox.record(id).cloned().map(Box::new);
+        if let (Ok(id), false) = (MessageId::new(id), outbox.is_set_aside(id)) {
+            outbox.set_aside(&id);
+            self.coverage.messages_set_aside += 1;
+        }
+        record
+    }
+}
+
+/// The outbox of a stream; the first `prepared` tells its owner.
+pub(crate) fn outbox<'a>(
+    state: &'a mut StreamState,
+    event: &DeliveryEvent,
+) -> Result<&'a mut Outbox, Illegal> {
+    let broken = |invariant, why: String| Err(Illegal { invariant, why });
+    let StreamState { outbox, name, .. } = state;
+    if let Some(outbox) = outbox {
+        return Ok(outbox);
+    }
+    let DeliveryEvent::Prepared(prepared) = event else {
+        let why = format!("{} of a message that was never prepared", event.event_type());
+        return broken(Invariant::D1, why);
+    };
+    let owner = &prepared.key.owner_thread_id;
+    let expected = StreamName::delivery(owner);
+    if name.as_ref() != Ok(&expected) {
+        return broken(Invariant::L8, format!("the key's owner has the stream {expected}"));
+    }
+    Ok(outbox.insert(Outbox::new(owner.clone())))
+}
+
+/// The record as the event would leave it.
+fn after(
+    before: Option<&MessageDeliveryRecord>,
+    event: &DeliveryEvent,
+) -> Option<Box<MessageDeliveryRecord>> {
+    let mut record = match (before, event) {
+        (Some(record), _) => record.clone(),
+        (None, DeliveryEvent::Prepared(prepared)) => {
+            return Some(Box::new(MessageDeliveryRecord::of(prepared)));
+        }
+        (None, _) => return None,
+    };
+    record.evolve(event);
+    Some(Box::new(record))
+}
+
+fn count(counts: &mut Vec<(&'static str, u64)>, why: &'static str) {
+    match counts.iter_mut().find(|(counted, _)| *counted == why) {
+        Some((_, count)) => *count += 1,
+        None => counts.push((why, 1)),
+    }
+}
