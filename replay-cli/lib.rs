@@ -1,1 +1,21 @@
+#![doc = include_str!("../README.md")]
 
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod cli;
+
+pub use recount_core::{
+    AdmissionFence, AdmissionGroup, AdmissionKey, AgentId, AuthorizationDecision, CanonicalJson,
+    CauseReason, DecodeError, DefinitionDigests, Diagnostic, Digest, DigestError, DomainEvent,
+    Envelope, ErrorDiagnostic, EventBatch, EventDraft, EventType, Failure, FenceText, IdError,
+    Illegal, Instant, InstantError, Invariant, JsonError, JsonErrorKind, Legal, MAX_ROW_BYTES,
+    MerkleTree, MessageId, Metadata, Name, OmittedReason, Outcome, PersistedJson, Position,
+    PreparedInput, Principal, Receipt, ReceiptId, RecordedEvent, RefusalCode, ReplayDigests,
+    Revision, Row, RowError, Scalar, SchemaV1, SealError, SealedEvent, Settlement, SettlementError,
+    SettlementId, Severity, StreamHead, StreamName, StreamNameError, SubmissionId, ThreadId,
+    UnknownInvariant, canonicalize, delivery, log, write_row,
+};
+pub use recount_projections::{
+    Coverage, ExpectError, Expected, Finding, ReplayError, ReplayOptions, ReplaySummary, Report,
+    Rule, Rules, UnknownRule, VerifyOptions, replay, verify,
+};

@@ -1,0 +1,103 @@
+//! What the measurements share: options, medians and tables.
+#![allow(dead_code, reason = "who includes this module uses a part of it")]
+
+use std::{
+    env,
+    fmt::Display,
+    hint::black_box,
+    str::FromStr,
+    time::{Duration, Instant},
+};
+
+/// Options of a benchmark: `--name value`, or `--name` alone for a switch.
+pub(crate) struct Options {
+    words: Vec<String>,
+    is_smoke: bool,
+}
+
+impl Options {
+    /// Reads the command line; anything that is not among the names is refused with the usage.
+    pub(crate) fn read(usage: &str, names: &[&str], switches: &[&str]) -> Result<Self, String> {
+        let mut words: Vec<String> = env::args().skip(1).collect();
+        // `cargo bench` says so; `cargo test --all-targets` does not, and wants a quick look.
+        let is_smoke = !words.iter().any(|word| word == "--bench");
+        words.retain(|word| word != "--bench");
+        let mut rest = words.iter();
+        while let Some(word) = rest.next() {
+            let is_known = switches.contains(&word.as_str())
+                || names.contains(&word.as_str()) && rest.next().is_some();
+            if !is_known {
+                return Err(format!("{word} is not an option, or lacks its value\n{usage}"));
+            }
+        }
+        Ok(Self { words, is_smoke })
+    }
+
+    /// Whether this is a quick look and no measurement: a small log, one run.
+    pub(crate) fn is_smoke(&self) -> bool {
+        self.is_smoke
+    }
+
+    pub(crate) fn has(&self, switch: &str) -> bool {
+        self.words.iter().any(|word| word == switch)
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        let at = self.words.iter().position(|word| word == name)?;
+        self.words.get(at + 1).map(String::as_str)
+    }
+
+    /// The value of an option, or one that stands in for it.
+    pub(crate) fn value<T: FromStr<Err: Display>>(&self, name: &str, or: T) -> Result<T, String> {
+        self.text(name).map_or(Ok(or), |text| {
+            let digits = text.replace('_', "");
+            digits.parse().map_err(|error| format!("{name} {text}: {error}"))
+        })
+    }
+}
+
+/// The middle of some numbers; of the middle two, the lower.
+pub(crate) fn median(numbers: impl IntoIterator<Item = f64>) -> f64 {
+    let mut numbers: Vec<_> = numbers.into_iter().collect();
+    numbers.sort_by(f64::total_cmp);
+    let middle = numbers.len().saturating_sub(1) / 2;
+    numbers.get(middle).copied().unwrap_or(f64::NAN)
+}
+
+/// How long something took.
+pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let begin = Instant::now();
+    let result = black_box(work());
+    (result, begin.elapsed())
+}
+
+/// A count as a number to divide by.
+#[expect(clippy::cast_precision_loss, reason = "counts here are far below 2^52")]
+pub(crate) fn number(count: u64) -> f64 {
+    count as f64
+}
+
+/// A length as a count.
+pub(crate) fn count(length: usize) -> u64 {
+    u64::try_from(length).expect("a length is a u64")
+}
+
+/// Prints rows in columns: the first to the left, the others to the right.
+pub(crate) fn print_table(head: &[&str], rows: &[Vec<String>]) {
+    let widths: Vec<_> = (0..head.len())
+        .map(|column| {
+            let cells = rows.iter().filter_map(|row| row.get(column));
+            cells.map(String::len).chain([head[column].len()]).max().unwrap_or(0)
+        })
+        .collect();
+    let line = |cells: &mut dyn Iterator<Item = &str>| {
+        let cells = cells.zip(&widths).enumerate().map(|(column, (cell, width))| {
+            if column == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+        });
+        println!("{}", cells.collect::<Vec<_>>().join("  ").trim_end());
+    };
+    line(&mut head.iter().copied());
+    for row in rows {
+        line(&mut row.iter().map(String::as_str));
+    }
+}

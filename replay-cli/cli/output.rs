@@ -1,0 +1,145 @@
+//! How things look: styles, tables, records in a line.
+
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+use recount_core::{Instant, delivery::MessageDeliveryRecord};
+use serde_json::Value;
+use unicode_width::UnicodeWidthStr;
+
+pub(super) const GOOD: Style = AnsiColor::Green.on_default().bold();
+pub(super) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+pub(super) const ERROR: Style = AnsiColor::Red.on_default().bold();
+pub(super) const HINT: Style = AnsiColor::Cyan.on_default();
+pub(super) const STRONG: Style = Style::new().bold();
+pub(super) const FAINT: Style = Style::new().dimmed();
+
+/// A text in a style; the stream it is printed to drops the style where nobody can see it.
+pub(super) fn paint(style: Style, text: impl std::fmt::Display) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// Text that cannot move the cursor or change colours: control characters are escaped.
+pub(super) fn plain(text: &str) -> String {
+    let escape = |char: char| {
+        let unsafe_char =
+            char.is_control() || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if unsafe_char { char.escape_unicode().to_string() } else { char.to_string() }
+    };
+    text.chars().map(escape).collect()
+}
+
+/// Lines of `name  value`, the names in a column.
+pub(super) fn fields(out: &mut impl Write, fields: &[(&str, String)]) -> io::Result<()> {
+    let width = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    for (name, value) in fields {
+        writeln!(out, "  {FAINT}{name:width$}{FAINT:#}  {value}")?;
+    }
+    Ok(())
+}
+
+/// A table that is printed as it grows: its columns are as wide as the first rows need.
+pub(super) struct Table<W: Write> {
+    out: W,
+    widths: Vec<usize>,
+    /// Rows that are held until the widths are known, the heads first.
+    held: Vec<Vec<String>>,
+    is_open: bool,
+}
+
+/// How many rows are looked at for the widths.
+const HELD_ROWS: usize = 200;
+
+impl<W: Write> Table<W> {
+    pub(super) fn new(out: W, heads: &[&str]) -> Self {
+        let held = vec![heads.iter().map(ToString::to_string).collect()];
+        Self { out, widths: vec![0; heads.len()], held, is_open: true }
+    }
+
+    pub(super) fn row(&mut self, row: Vec<String>) -> io::Result<()> {
+        if !self.is_open {
+            return self.print(&row, None);
+        }
+        self.held.push(row);
+        if self.held.len() > HELD_ROWS { self.settle() } else { Ok(()) }
+    }
+
+    /// Prints what is held and returns the stream.
+    pub(super) fn finish(mut self) -> io::Result<W> {
+        if self.is_open {
+            self.settle()?;
+        }
+        Ok(self.out)
+    }
+
+    fn settle(&mut self) -> io::Result<()> {
+        self.is_open = false;
+        for row in &self.held {
+            for (width, cell) in self.widths.iter_mut().zip(row) {
+                *width = (*width).max(cell.width());
+            }
+        }
+        for (index, row) in std::mem::take(&mut self.held).iter().enumerate() {
+            self.print(row, (index == 0).then_some(FAINT))?;
+        }
+        Ok(())
+    }
+
+    fn print(&mut self, row: &[String], style: Option<Style>) -> io::Result<()> {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&self.widths) {
+            line.push_str(cell);
+            line.extend(std::iter::repeat_n(' ', width.saturating_sub(cell.width()) + 2));
+        }
+        let line = line.trim_end();
+        writeln!(self.out, "{}", style.map_or(line.to_owned(), |style| paint(style, line)))
+    }
+}
+
+/// A record in a line.
+pub(super) fn record_line(record: &MessageDeliveryRecord) -> String {
+    let mut parts = vec![format!("version {}", record.version), standing(record)];
+    if let Some(lease) = record.lease_until_millis {
+        parts.push(format!("lease until {lease}"));
+    } else if let Some(next) = record.effective_deadline() {
+        parts.push(format!("next look {next}"));
+    }
+    let retry = &record.retry;
+    parts.push(format!(
+        "attempts {} ({} of {} automatic)",
+        retry.attempts, retry.automatic_attempts, record.policy.max_automatic_attempts
+    ));
+    parts.push(format!("deadline {}", record.deadline_at_millis));
+    parts.join(", ")
+}
+
+/// Where a message stands, and why.
+pub(super) fn standing(record: &MessageDeliveryRecord) -> String {
+    let status = record.status.as_str();
+    let reason = record.park_reason.map(word).or(record.refusal.as_ref().map(|it| plain(it)));
+    reason.map_or(status.to_owned(), |reason| format!("{status} ({reason})"))
+}
+
+/// The word that JSON has for a value.
+pub(super) fn word(value: impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(word)) => word,
+        Ok(other) => other.to_string(),
+        Err(_) => String::new(),
+    }
+}
+
+pub(super) fn instant(instant: Option<Instant>) -> String {
+    instant.map_or("-".to_owned(), |instant| instant.to_string())
+}
+
+/// A record as JSON, without what was delivered unless that is asked for.
+pub(super) fn record_json(record: &MessageDeliveryRecord, with_payload: bool) -> Value {
+    let mut value = serde_json::to_value(record).expect("a record is JSON");
+    if let (false, Some(Value::Object(envelope))) = (with_payload, value.get_mut("envelope")) {
+        for secret in ["input", "messageAdmission", "workerAdmission"] {
+            envelope.remove(secret);
+        }
+    }
+    value
+}

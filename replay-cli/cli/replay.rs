@@ -1,0 +1,190 @@
+//! `recount replay`: the records that a log's events fold to.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, BufWriter, Write},
+    path::Path,
+};
+
+use clap::Args;
+use recount_core::delivery::MessageDeliveryRecord;
+use recount_projections::{ReplayError, ReplayOptions, ReplaySummary};
+use serde_json::json;
+
+use super::{
+    Format, Outcome, default_jobs,
+    error::CliError,
+    output::{STRONG, Table, WARNING, instant, paint, plain, record_json, standing, word},
+    source::Source,
+    verify::{OutputFailed, count, tell_apart},
+};
+
+/// Rebuild the records from the events
+///
+/// Prints every message's record: finished ones in the order in which they finished, then the
+/// unfinished ones by owner and id. The log itself is checked; whether its messages kept the rules
+/// is for `recount verify` to say.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    /// The log: a .jsonl file, or - for standard input
+    source: Source,
+    /// Skip and count events that cannot be read or do not fit; the exit status is then 2
+    #[arg(long)]
+    keep_going: bool,
+    /// Threads that examine rows [default: the machine's cores, 4 at most]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    jobs: Option<u16>,
+    /// How the records are printed
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Show what was delivered, too
+    #[arg(long)]
+    payload: bool,
+}
+
+impl Arguments {
+    /// Those of a plain `recount replay PATH`.
+    pub(super) fn of(path: &Path) -> Self {
+        Self {
+            source: Source::of(path),
+            keep_going: false,
+            jobs: None,
+            format: Format::Human,
+            payload: false,
+        }
+    }
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  recount replay agent.jsonl
+  recount replay agent.jsonl --format jsonl --payload
+  zstd -dc agent.jsonl.zst | recount replay -";
+
+pub(super) fn run(arguments: &Arguments) -> Result<Outcome, CliError> {
+    let mut options = ReplayOptions::default();
+    options.jobs = arguments.jobs.map_or_else(default_jobs, usize::from);
+    options.keep_going = arguments.keep_going;
+    let source = arguments.source.open()?;
+    let out = BufWriter::new(anstream::stdout().lock());
+    let mut printer = Printer::new(arguments, out);
+    let summary = recount_projections::replay(source, &options, |record| {
+        printer.record(record).map_err(|error| io::Error::other(OutputFailed(error)))
+    });
+    let result = match summary {
+        Ok(summary) => Ok(summary),
+        Err(ReplayError::Io(error)) => return Err(tell_apart(error, &arguments.source)),
+        Err(source) => Err(CliError::Replay { name: arguments.source.name(), source }),
+    };
+    // What was rebuilt before an error is printed, too.
+    printer.finish(result.as_ref().ok()).map_err(CliError::Output)?;
+    let summary = result?;
+    let is_whole = summary.skipped == 0 && summary.ignored == 0;
+    Ok(if is_whole { Outcome::Holds } else { Outcome::Unknown })
+}
+
+struct Printer<'a, W: Write> {
+    arguments: &'a Arguments,
+    out: Output<W>,
+    by_standing: BTreeMap<&'static str, u64>,
+}
+
+enum Output<W: Write> {
+    Table(Table<W>),
+    Json { out: W, printed: u64 },
+}
+
+impl<'a, W: Write> Printer<'a, W> {
+    fn new(arguments: &'a Arguments, out: W) -> Self {
+        let out = match arguments.format {
+            Format::Human => Output::Table(Table::new(
+                out,
+                &[
+                    "owner",
+                    "message",
+                    "standing",
+                    "version",
+                    "attempts",
+                    "next look",
+                    "last failure",
+                ],
+            )),
+            Format::Json | Format::Jsonl => Output::Json { out, printed: 0 },
+        };
+        Self { arguments, out, by_standing: BTreeMap::new() }
+    }
+
+    fn record(&mut self, record: &MessageDeliveryRecord) -> io::Result<()> {
+        *self.by_standing.entry(record.status.as_str()).or_default() += 1;
+        match &mut self.out {
+            Output::Table(table) => table.row(cells(record)),
+            Output::Json { out, printed } => {
+                *printed += 1;
+                let value = record_json(record, self.arguments.payload);
+                match (self.arguments.format, *printed) {
+                    (Format::Jsonl, _) => writeln!(out, "{value}"),
+                    (_, 1) => write!(out, "{{\"records\":[\n{value}"),
+                    (_, _) => write!(out, ",\n{value}"),
+                }
+            }
+        }
+    }
+
+    fn finish(self, summary: Option<&ReplaySummary>) -> io::Result<()> {
+        match self.out {
+            Output::Table(table) => {
+                let mut out = table.finish()?;
+                if let Some(summary) = summary {
+                    human_summary(&mut out, summary, &self.by_standing)?;
+                }
+                out.flush()
+            }
+            Output::Json { mut out, printed } => {
+                if self.arguments.format == Format::Json {
+                    let begin = if printed == 0 { "{\"records\":[" } else { "" };
+                    writeln!(out, "{begin}],\"summary\":{}}}", json!(summary))?;
+                }
+                out.flush()
+            }
+        }
+    }
+}
+
+fn cells(record: &MessageDeliveryRecord) -> Vec<String> {
+    vec![
+        plain(&record.key.owner_thread_id),
+        plain(&record.key.message_id),
+        standing(record),
+        record.version.to_string(),
+        record.retry.attempts.to_string(),
+        instant(record.effective_deadline()),
+        record.retry.last_failure.map_or("-".to_owned(), word),
+    ]
+}
+
+fn human_summary(
+    out: &mut impl Write,
+    summary: &ReplaySummary,
+    by_standing: &BTreeMap<&'static str, u64>,
+) -> io::Result<()> {
+    let standings: Vec<_> =
+        by_standing.iter().map(|(standing, number)| format!("{number} {standing}")).collect();
+    let standings = standings.join(", ");
+    let events = count(summary.events, "event");
+    let records = count(summary.records, "record");
+    writeln!(out, "\n{} from {events}: {standings}", paint(STRONG, records))?;
+    if summary.skipped > 0 {
+        let skipped = count(summary.skipped, "event");
+        writeln!(out, "{} {skipped} skipped; recount verify says why", paint(WARNING, "warning:"))?;
+    }
+    if summary.ignored > 0 {
+        let ignored = count(summary.ignored, "event");
+        writeln!(
+            out,
+            "{} {ignored} changed nothing; recount verify says why",
+            paint(WARNING, "warning:")
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! Opening what is to be read, without ever writing to it.
+
+use std::{
+    fs::File,
+    io::{self, Cursor, ErrorKind, Read},
+    path::{Path, PathBuf},
+};
+
+use super::error::CliError;
+
+/// A source as it is named on the command line.
+#[derive(Clone, Debug)]
+pub(super) struct Source(String);
+
+impl std::str::FromStr for Source {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl Source {
+    /// A file.
+    pub(super) fn of(path: &Path) -> Self {
+        Self(path.display().to_string())
+    }
+
+    /// The name for messages.
+    pub(super) fn name(&self) -> String {
+        if self.0 == "-" { "standard input".to_owned() } else { self.0.clone() }
+    }
+
+    /// Opens it for reading, and looks whether it can be a log at all.
+    pub(super) fn open(&self) -> Result<Box<dyn Read + Send>, CliError> {
+        let name = self.name();
+        if self.0 == "-" {
+            return sniff(io::stdin(), &name);
+        }
+        if self.0.contains("://") {
+            return Err(CliError::OtherBackend { name });
+        }
+        let path = PathBuf::from(&self.0);
+        let open = |path: &PathBuf| {
+            let file = File::open(path)?;
+            if file.metadata()?.is_dir() { Err(ErrorKind::IsADirectory.into()) } else { Ok(file) }
+        };
+        match open(&path) {
+            Ok(file) => sniff(file, &name),
+            Err(source) => Err(CliError::Open { path, source }),
+        }
+    }
+
+    /// Puts the source's name to an error of reading it.
+    pub(super) fn unreadable(&self, source: io::Error) -> CliError {
+        CliError::Read { name: self.name(), source }
+    }
+}
+
+/// What the first bytes of other files are.
+const OTHER_FILES: &[(&[u8], &str, &str)] = &[
+    (b"SQLite format 3\0", "an SQLite database", "export it as JSON Lines and name that file"),
+    (b"\x28\xb5\x2f\xfd", "compressed (zstd)", "try: zstd -dc FILE | recount verify -"),
+    (b"\x1f\x8b", "compressed (gzip)", "try: gzip -dc FILE | recount verify -"),
+    (b"PK\x03\x04", "an archive (zip)", "unpack it and name the .jsonl file in it"),
+    (b"\xff\xfe", "text in UTF-16", "a log is UTF-8, as Recount writes it"),
+    (b"\xfe\xff", "text in UTF-16", "a log is UTF-8, as Recount writes it"),
+];
+
+/// How many of the first bytes are looked at.
+const HEAD_BYTES: usize = 512;
+
+fn sniff(
+    mut source: impl Read + Send + 'static,
+    name: &str,
+) -> Result<Box<dyn Read + Send>, CliError> {
+    let mut head = Vec::with_capacity(HEAD_BYTES);
+    let read = (&mut source).take(HEAD_BYTES as u64).read_to_end(&mut head);
+    read.map_err(|source| CliError::Read { name: name.to_owned(), source })?;
+    let known = OTHER_FILES.iter().find(|(magic, ..)| head.starts_with(magic));
+    let (what, hint) = match known {
+        Some((_, what, hint)) => (*what, *hint),
+        None if head.contains(&0) => {
+            ("a binary file", "name the .jsonl file that holds the events")
+        }
+        None => return Ok(Box::new(Cursor::new(head).chain(source))),
+    };
+    Err(CliError::OtherFile { name: name.to_owned(), what, hint })
+}
