@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind, Read};
 use crate::MAX_ROW_BYTES;
 
 /// How much is read at a time, unless a line is longer.
-const BLOCK_BYTES: usize = 1 << 20;
+const BLOCK_BYTES: usize = 64 << 10;
 
 /// Reads blocks of whole lines.
 #[derive(Debug)]

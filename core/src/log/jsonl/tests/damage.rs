@@ -118,7 +118,7 @@ fn damage_in_the_middle_is_told_with_its_place() {
 
 #[test]
 fn an_error_ends_a_reader_whatever_follows() {
-    let many = batch("delivery-a", None, &["x"; 5_000]);
+    let many = batch("delivery-a", None, &vec!["x"; 5_000]);
     let text = [b"damage\n", &rows(&[&many])[..]].concat();
     assert!(text.len() > 1 << 20, "there is more than one block");
     let mut reader = JsonlReader::new(&text[..]);
