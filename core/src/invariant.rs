@@ -120,9 +120,32 @@ pub enum Legal {
     /// It could.
     Ok,
     /// It cannot be decided any more.
-    Unchecked(&'static str),
+    Unchecked(Unchecked),
     /// It could not.
     Violation(Illegal),
+}
+
+/// Why it cannot be decided any more whether an event was legal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Unchecked {
+    /// It is about something that broke a rule before.
+    SetAside,
+    /// It depends on another message that broke a rule before.
+    Predecessor,
+    /// It depends on how many there are, and some of them broke a rule before.
+    Counts,
+}
+
+impl Unchecked {
+    /// The reason in words.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SetAside => "the message broke a rule before",
+            Self::Predecessor => "the predecessor broke a rule before",
+            Self::Counts => "messages of the outbox broke a rule before, so none can be counted",
+        }
+    }
 }
 
 /// A rule that an event breaks: the most specific of those it breaks.

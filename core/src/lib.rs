@@ -35,6 +35,6 @@ pub use input::{
     PreparedInput, Receipt, ReplayDigests, SchemaV1, Settlement, SettlementError,
 };
 pub use instant::{Instant, InstantError};
-pub use invariant::{Illegal, Invariant, Legal, Severity, UnknownInvariant};
+pub use invariant::{Illegal, Invariant, Legal, Severity, Unchecked, UnknownInvariant};
 pub use json::{CanonicalJson, JsonError, JsonErrorKind, PersistedJson, canonicalize};
 pub use merkle::MerkleTree;

@@ -10,7 +10,7 @@ use recount_core::{
 use crate::verify::Rules;
 
 /// A line that was looked at by itself.
-pub(crate) type Examined = Result<Box<ExaminedRow>, Box<Unreadable>>;
+pub(crate) type Examined = Result<ExaminedRow, Box<Unreadable>>;
 
 /// A row, with all that can be known of it alone.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ impl Examiner<'_> {
     pub(crate) fn examine(&self, line: Line<'_>) -> Examined {
         let mut spare = String::new();
         match Row::read(line.bytes, &mut spare) {
-            Ok(row) => Ok(Box::new(self.examine_row(&row))),
+            Ok(row) => Ok(self.examine_row(&row)),
             Err(error) => Err(Box::new(Unreadable::guess(error, line))),
         }
     }

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 use recount_core::{
     Digest, DomainEvent, Severity,
-    delivery::{Evolved, MessageDeliveryRecord, Outbox},
+    delivery::{MessageDeliveryRecord, Outbox},
     log::Place,
 };
 use serde::Serialize;
@@ -13,7 +13,7 @@ use crate::{
     Rules,
     examine::{Examined, ExaminedRow, Examiner, Unreadable},
     scan::{Content, scan},
-    verify::{Chain, outbox},
+    verify::{Chain, StreamIndex, outbox},
 };
 
 /// How a log is replayed.
@@ -107,11 +107,12 @@ pub fn replay(
         |line| examiner.examine(line),
         |line| {
             replayer.chain.next_line();
-            let row = match line.content {
-                Content::Examined(row) => row,
-                Content::Oversized { length } => Err(Box::new(Unreadable::oversized(length))),
-            };
-            replayer.line(&row, line.offset)
+            match &line.content {
+                Content::Examined(row) => replayer.line(row, line.offset),
+                Content::Oversized { length } => {
+                    replayer.unreadable(&Unreadable::oversized(*length), line.offset)
+                }
+            }
         },
     )?;
     replayer.finish()
@@ -128,12 +129,9 @@ impl<F: FnMut(&MessageDeliveryRecord) -> io::Result<()>> Replayer<'_, F> {
     fn line(&mut self, examined: &Examined, offset: u64) -> Result<(), ReplayError> {
         let row = match examined {
             Ok(row) => row,
-            Err(line) => {
-                let place = self.chain.place_of(line, offset);
-                return self.bad(place, line.to_string());
-            }
+            Err(line) => return self.unreadable(line, offset),
         };
-        let links = self.chain.check(row);
+        let (stream, links) = self.chain.check(row);
         let mut broken = links.broken.into_iter();
         if let Some((rule, why)) = broken.find(|it| it.0.severity() == Severity::Error) {
             return self.bad(self.chain.place(row, offset), format!("{rule}: {why}"));
@@ -141,10 +139,15 @@ impl<F: FnMut(&MessageDeliveryRecord) -> io::Result<()>> Replayer<'_, F> {
         self.summary.events += 1;
         self.summary.last_position = Some(row.position.get());
         self.summary.log_id.get_or_insert(row.stated);
-        self.event(row, offset)
+        self.event(stream, row, offset)
     }
 
-    fn event(&mut self, row: &ExaminedRow, offset: u64) -> Result<(), ReplayError> {
+    fn event(
+        &mut self,
+        stream: StreamIndex,
+        row: &ExaminedRow,
+        offset: u64,
+    ) -> Result<(), ReplayError> {
         let event = match &row.event {
             Some(Ok(DomainEvent::Delivery(event))) => event,
             Some(Err(undecodable)) => {
@@ -152,20 +155,27 @@ impl<F: FnMut(&MessageDeliveryRecord) -> io::Result<()>> Replayer<'_, F> {
             }
             None => return Ok(()),
         };
-        let state = self.chain.streams.get_mut(&row.stream);
-        let Some(Ok(outbox)) = state.map(|state| outbox(state, event)) else {
+        let Ok(outbox) = outbox(self.chain.stream_mut(stream), event) else {
             self.summary.ignored += 1;
             return Ok(());
         };
-        match outbox.evolve(event) {
-            Evolved::Applied => {}
-            Evolved::Ignored(_) => self.summary.ignored += 1,
-        }
-        if let Some(finished) = outbox.forget(event.message_id()) {
+        let is_finished = match outbox.follow(event) {
+            Ok(followed) => followed.record.status.is_finished(),
+            Err(_) => {
+                self.summary.ignored += 1;
+                false
+            }
+        };
+        if let (true, Some(finished)) = (is_finished, outbox.forget(event.message_id())) {
             self.summary.records += 1;
             (self.record)(&finished)?;
         }
         Ok(())
+    }
+
+    fn unreadable(&mut self, line: &Unreadable, offset: u64) -> Result<(), ReplayError> {
+        let place = self.chain.place_of(line, offset);
+        self.bad(place, line.to_string())
     }
 
     fn bad(&mut self, place: Place, why: String) -> Result<(), ReplayError> {
@@ -177,7 +187,7 @@ impl<F: FnMut(&MessageDeliveryRecord) -> io::Result<()>> Replayer<'_, F> {
     }
 
     fn finish(mut self) -> Result<ReplaySummary, ReplayError> {
-        let outboxes = self.chain.streams.values().filter_map(|state| state.outbox.as_ref());
+        let outboxes = self.chain.streams().iter().filter_map(|state| state.outbox.as_ref());
         let mut unfinished: Vec<_> = outboxes.flat_map(Outbox::records).collect();
         unfinished.sort_unstable_by(|left, right| left.key.cmp(&right.key));
         self.summary.records += unfinished.len() as u64;

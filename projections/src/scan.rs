@@ -41,7 +41,7 @@ pub(crate) fn scan<R, T, E>(
     source: R,
     jobs: usize,
     examine: impl Fn(Line<'_>) -> T + Sync,
-    mut fold: impl FnMut(Scanned<T>) -> Result<(), E>,
+    mut fold: impl FnMut(&Scanned<T>) -> Result<(), E>,
 ) -> Result<(), E>
 where
     R: Read + Send,
@@ -54,7 +54,8 @@ where
         let mut batch = Batch::new();
         while reader.next(&mut block)? {
             examine_block(&block, &examine, &mut batch);
-            batch.drain(..).try_for_each(&mut fold)?;
+            batch.iter().try_for_each(&mut fold)?;
+            batch.clear();
         }
         return Ok(());
     }
@@ -65,7 +66,7 @@ fn scan_side_by_side<R, T, E>(
     reader: BlockReader<R>,
     jobs: usize,
     examine: &(impl Fn(Line<'_>) -> T + Sync),
-    mut fold: impl FnMut(Scanned<T>) -> Result<(), E>,
+    mut fold: impl FnMut(&Scanned<T>) -> Result<(), E>,
 ) -> Result<(), E>
 where
     R: Read + Send,
@@ -120,7 +121,8 @@ where
             waiting.insert(number, batch);
             while let Some(mut batch) = waiting.remove(&next) {
                 next += 1;
-                batch.drain(..).try_for_each(&mut fold)?;
+                batch.iter().try_for_each(&mut fold)?;
+                batch.clear();
                 // The jobs may all be done by now.
                 let _ = empty.send(batch);
             }

@@ -53,9 +53,11 @@ impl Prepared {
     /// [`Illegal`] where a digest is not the content's, or the envelope is too large.
     pub fn check_content(&self, limits: Option<&OutboxLimits>) -> Result<(), Illegal> {
         let digest = |name: &str, stated: Digest, computed: Digest| {
+            if stated == computed {
+                return Ok(());
+            }
             let why = format!("{name} is {stated}, the content's is {computed}");
-            let illegal = Illegal { invariant: Invariant::D2, why };
-            if stated == computed { Ok(()) } else { Err(illegal) }
+            Err(Illegal { invariant: Invariant::D2, why })
         };
         let envelope = &self.envelope;
         digest("inputDigest", envelope.input_digest, envelope.computed_input_digest())?;

@@ -1,12 +1,14 @@
 //! All messages of a source thread, which share a stream.
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet, hash_map::Entry};
 
 use super::{
     Conflict, DeliveryError, DeliveryEvent, Evolved, Ignored, MessageDeliveryCommand,
     MessageDeliveryRecord, MessageDeliveryStatus, OutboxLimits, PrepareMessage, Prepared,
 };
-use crate::{Digest, Illegal, Invariant, Legal, MessageId, StreamName, ThreadId};
+use crate::{
+    Digest, Illegal, Instant, Invariant, Legal, MessageId, StreamName, ThreadId, Unchecked,
+};
 
 /// All messages of a source thread.
 ///
@@ -33,13 +35,13 @@ use crate::{Digest, Illegal, Invariant, Legal, MessageId, StreamName, ThreadId};
 #[derive(Clone, Debug)]
 pub struct Outbox {
     owner: ThreadId,
-    messages: HashMap<MessageId, Entry>,
+    messages: HashMap<MessageId, Kept>,
     forgotten: Forgotten,
     counts: OutboxCounts,
 }
 
 #[derive(Clone, Debug)]
-enum Entry {
+enum Kept {
     Record(Box<MessageDeliveryRecord>),
     SetAside,
 }
@@ -61,6 +63,15 @@ pub enum OutboxCommand {
         /// How.
         command: MessageDeliveryCommand,
     },
+}
+
+/// What came of an event that was applied.
+#[derive(Clone, Copy, Debug)]
+pub struct Followed<'a> {
+    /// The message's record after it.
+    pub record: &'a MessageDeliveryRecord,
+    /// The end of a lease that nothing was heard of, which the event shows (D12).
+    pub lost_attempt: Option<Instant>,
 }
 
 /// How many messages an outbox holds; worker updates are counted apart.
@@ -150,16 +161,16 @@ impl Outbox {
     /// A message that is in memory.
     pub fn record(&self, message_id: &str) -> Option<&MessageDeliveryRecord> {
         match self.messages.get(message_id) {
-            Some(Entry::Record(record)) => Some(record),
-            Some(Entry::SetAside) | None => None,
+            Some(Kept::Record(record)) => Some(record),
+            Some(Kept::SetAside) | None => None,
         }
     }
 
     /// The messages that are in memory, in no order.
     pub fn records(&self) -> impl Iterator<Item = &MessageDeliveryRecord> {
         self.messages.values().filter_map(|entry| match entry {
-            Entry::Record(record) => Some(&**record),
-            Entry::SetAside => None,
+            Kept::Record(record) => Some(&**record),
+            Kept::SetAside => None,
         })
     }
 
@@ -206,7 +217,7 @@ impl Outbox {
         let event = message.decide(limits)?;
         let id = &message.key.message_id;
         match self.messages.get(&**id) {
-            Some(Entry::Record(record)) if is_same(record, &event) => return Ok(None),
+            Some(Kept::Record(record)) if is_same(record, &event) => return Ok(None),
             None if self.forgotten.contains(id) => {
                 return Err(DeliveryError::Forgotten { message_id: id.clone() });
             }
@@ -230,8 +241,8 @@ impl Outbox {
             && record.status == MessageDeliveryStatus::Pending;
         let predecessor = record.predecessor.as_ref().filter(|_| is_claim)?;
         let (is_known, is_aside) = match self.messages.get(&**predecessor) {
-            Some(Entry::Record(record)) => (record.is_admission_known(), false),
-            Some(Entry::SetAside) => (false, true),
+            Some(Kept::Record(record)) => (record.is_admission_known(), false),
+            Some(Kept::SetAside) => (false, true),
             None => (self.forgotten.contains(predecessor), false),
         };
         (!is_known).then_some((predecessor, is_aside))
@@ -239,30 +250,48 @@ impl Outbox {
 
     /// Applies an event of this outbox; it never fails.
     pub fn evolve(&mut self, event: &DeliveryEvent) -> Evolved {
-        let id = event.message_id();
-        match (self.messages.get_mut(&**id), event) {
-            (Some(Entry::SetAside), _) => Evolved::Ignored(Ignored::SetAside),
-            (Some(Entry::Record(record)), event) => {
-                let evolved = record.evolve(event);
-                if evolved == Evolved::Applied && record.status.is_finished() {
+        match self.follow(event) {
+            Ok(_) => Evolved::Applied,
+            Err(why) => Evolved::Ignored(why),
+        }
+    }
+
+    /// Applies an event of this outbox, and shows what came of it.
+    ///
+    /// # Errors
+    ///
+    /// [`Ignored`] where it changed nothing.
+    pub fn follow(&mut self, event: &DeliveryEvent) -> Result<Followed<'_>, Ignored> {
+        let place = match self.messages.entry(event.message_id().clone()) {
+            Entry::Vacant(place) => place,
+            Entry::Occupied(entry) => {
+                let Kept::Record(record) = entry.into_mut() else { return Err(Ignored::SetAside) };
+                let lost_attempt = record.lost_attempt(event);
+                if let Evolved::Ignored(why) = record.evolve(event) {
+                    return Err(why);
+                }
+                if record.status.is_finished() {
                     let (pending, _) = self.counts.of(record.envelope.is_worker_update());
                     *pending = pending.saturating_sub(1);
                 }
-                evolved
+                return Ok(Followed { record, lost_attempt });
             }
-            (None, _) if self.forgotten.contains(id) => match event {
-                DeliveryEvent::Prepared(_) => Evolved::Ignored(Ignored::Repeated),
-                _ => Evolved::Ignored(Ignored::Finished),
-            },
-            (None, DeliveryEvent::Prepared(prepared)) => {
-                let record = Box::new(MessageDeliveryRecord::of(prepared));
-                let (pending, retained) = self.counts.of(record.envelope.is_worker_update());
+        };
+        let is_forgotten = self.forgotten.contains(place.key());
+        match event {
+            DeliveryEvent::Prepared(_) if is_forgotten => Err(Ignored::Repeated),
+            DeliveryEvent::Prepared(prepared) => {
+                let (pending, retained) = self.counts.of(prepared.envelope.is_worker_update());
                 *pending += 1;
                 *retained += 1;
-                self.messages.insert(id.clone(), Entry::Record(record));
-                Evolved::Applied
+                let record = Kept::Record(Box::new(MessageDeliveryRecord::of(prepared)));
+                match place.insert(record) {
+                    Kept::Record(record) => Ok(Followed { record, lost_attempt: None }),
+                    Kept::SetAside => Err(Ignored::SetAside),
+                }
             }
-            (None, _) => Evolved::Ignored(Ignored::Unknown),
+            _ if is_forgotten => Err(Ignored::Finished),
+            _ => Err(Ignored::Unknown),
         }
     }
 
@@ -273,8 +302,8 @@ impl Outbox {
     pub fn legal(&self, event: &DeliveryEvent, limits: Option<&OutboxLimits>) -> Legal {
         let id = event.message_id();
         match (self.messages.get(&**id), event) {
-            (Some(Entry::SetAside), _) => Legal::Unchecked("the message broke a rule before"),
-            (Some(Entry::Record(record)), event) => match record.legal(event) {
+            (Some(Kept::SetAside), _) => Legal::Unchecked(Unchecked::SetAside),
+            (Some(Kept::Record(record)), event) => match record.legal(event) {
                 Legal::Ok => self.legal_order(record, event),
                 other => other,
             },
@@ -298,7 +327,7 @@ impl Outbox {
     fn legal_order(&self, record: &MessageDeliveryRecord, event: &DeliveryEvent) -> Legal {
         match self.waits_for(record, event) {
             None => Legal::Ok,
-            Some((_, true)) => Legal::Unchecked("the predecessor broke a rule before"),
+            Some((_, true)) => Legal::Unchecked(Unchecked::Predecessor),
             Some((predecessor, false)) => Legal::violation(
                 Invariant::D9,
                 format!("claimed before its predecessor {predecessor:?} was admitted or refused"),
@@ -317,9 +346,7 @@ impl Outbox {
         }
         match self.counts.check_place(prepared.envelope.is_worker_update(), limits) {
             Ok(()) => Legal::Ok,
-            Err(_) if self.has_set_aside() => Legal::Unchecked(
-                "messages of the outbox broke a rule before, so none can be counted",
-            ),
+            Err(_) if self.has_set_aside() => Legal::Unchecked(Unchecked::Counts),
             Err(error) => {
                 Legal::Violation(Illegal { invariant: Invariant::D10, why: error.to_string() })
             }
@@ -327,7 +354,7 @@ impl Outbox {
     }
 
     fn has_set_aside(&self) -> bool {
-        self.messages.values().any(|entry| matches!(entry, Entry::SetAside))
+        self.messages.values().any(|entry| matches!(entry, Kept::SetAside))
     }
 
     /// Drops a finished message from memory and returns it.
@@ -335,7 +362,7 @@ impl Outbox {
     /// Its places stay taken, its id stays known, and so does its admission.
     pub fn forget(&mut self, message_id: &str) -> Option<MessageDeliveryRecord> {
         self.record(message_id).filter(|record| record.status.is_finished())?;
-        let Some(Entry::Record(record)) = self.messages.remove(message_id) else {
+        let Some(Kept::Record(record)) = self.messages.remove(message_id) else {
             return None;
         };
         self.forgotten.insert(message_id);
@@ -348,12 +375,12 @@ impl Outbox {
 
     /// Whether a message broke a rule before and is not followed any more.
     pub fn is_set_aside(&self, message_id: &str) -> bool {
-        matches!(self.messages.get(message_id), Some(Entry::SetAside))
+        matches!(self.messages.get(message_id), Some(Kept::SetAside))
     }
 
     /// Stops following a message that broke a rule; its events change nothing from now on.
     pub fn set_aside(&mut self, message_id: &MessageId) {
-        self.messages.insert(message_id.clone(), Entry::SetAside);
+        self.messages.insert(message_id.clone(), Kept::SetAside);
     }
 }
 

@@ -7,16 +7,16 @@
 //! The whole is canonical JSON, so it can be cut by position, and `event` is one slice that the
 //! digest is over. A row that cannot be cut so is read generally, to say what is wrong with it.
 
-use std::str::Utf8Error;
+use std::{borrow::Cow, str::Utf8Error};
 
 use serde::{Deserialize, Deserializer, de};
 
 use super::{
-    Metadata, Position, Revision, SealedEvent, StreamName, StreamNameError, batch::digest_of_event,
+    Position, Revision, SealedEvent, StreamName, StreamNameError, batch::digest_of_event, object,
 };
 use crate::{
-    Digest, EventType, IdError, Instant, JsonError,
-    json::{Limits, Scanner, canonicalize, read},
+    Digest, EventType, IdError, Instant, JsonError, PersistedJson,
+    json::{Limits, Scanner, canonicalize, present, read},
 };
 
 /// The largest row that is read: 16 MiB.
@@ -139,34 +139,34 @@ impl<'a> Row<'a> {
     /// Cuts a canonical row by position.
     fn cut(text: &'a str) -> Option<Self> {
         let mut scan = Scanner::new(text);
-        scan.literal("{\"digest\":\"")?;
+        scan.literal(b"{\"digest\":\"")?;
         let digest = Digest::from_hex(scan.take(64)?.as_bytes())?;
-        scan.literal("\",\"event\":")?;
+        scan.literal(b"\",\"event\":")?;
         let event_start = scan.position();
-        scan.literal("{\"data\":")?;
+        scan.literal(b"{\"data\":")?;
         let data = scan.value(Limits::ROW)?;
-        scan.literal(",\"metadata\":")?;
+        scan.literal(b",\"metadata\":")?;
         let metadata = scan.value(Limits::ROW)?;
-        if metadata != "{}" && serde_json::from_str::<Metadata>(metadata).is_err() {
+        if metadata != "{}" && serde_json::from_str::<MetadataShape<'_>>(metadata).is_err() {
             return None;
         }
-        scan.literal(",\"previousDigest\":\"")?;
+        scan.literal(b",\"previousDigest\":\"")?;
         let previous_digest = Digest::from_hex(scan.take(64)?.as_bytes())?;
-        scan.literal("\",\"recordedAt\":\"")?;
+        scan.literal(b"\",\"recordedAt\":\"")?;
         let recorded_at = Instant::from_rfc3339(scan.take(24)?)?;
-        scan.literal("\",\"revision\":")?;
+        scan.literal(b"\",\"revision\":")?;
         let revision = Revision::new(scan.natural()?)?;
-        scan.literal(",\"schemaVersion\":")?;
+        scan.literal(b",\"schemaVersion\":")?;
         let schema_version = u32::try_from(scan.natural()?).ok()?;
-        scan.literal(",\"stream\":")?;
+        scan.literal(b",\"stream\":")?;
         let stream = scan.plain_string()?;
-        scan.literal(",\"type\":")?;
+        scan.literal(b",\"type\":")?;
         let event_type = scan.plain_string()?;
-        scan.literal("}")?;
+        scan.literal(b"}")?;
         let event = &text[event_start..scan.position()];
-        scan.literal(",\"position\":")?;
+        scan.literal(b",\"position\":")?;
         let position = Position::new(scan.natural()?)?;
-        scan.literal("}")?;
+        scan.literal(b"}")?;
         scan.is_at_end().then_some(Self {
             is_canonical: true,
             digest,
@@ -228,18 +228,20 @@ pub fn write_row(out: &mut Vec<u8>, position: Position, event: &SealedEvent) {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[expect(dead_code, reason = "only whether it can be read matters")]
-struct RowShape {
+struct RowShape<'a> {
     digest: Digest,
-    event: EventShape,
+    #[serde(borrow)]
+    event: EventShape<'a>,
     position: Position,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[expect(dead_code, reason = "only whether it can be read matters")]
-struct EventShape {
+struct EventShape<'a> {
     data: de::IgnoredAny,
-    metadata: Metadata,
+    #[serde(borrow)]
+    metadata: MetadataShape<'a>,
     previous_digest: Digest,
     #[serde(deserialize_with = "recorded_at")]
     recorded_at: Instant,
@@ -249,6 +251,21 @@ struct EventShape {
     stream: String,
     #[serde(deserialize_with = "plain_text", rename = "type")]
     event_type: String,
+}
+
+/// [`Metadata`](super::Metadata) as every row is held to it: nothing is copied.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[expect(dead_code, reason = "only whether it can be read matters")]
+struct MetadataShape<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    actor: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    causation_id: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    correlation_id: Option<Cow<'a, str>>,
+    #[serde(default, deserialize_with = "object")]
+    custom: Option<PersistedJson>,
 }
 
 fn recorded_at<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Instant, D::Error> {
@@ -267,7 +284,7 @@ fn plain_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::E
 
 /// What is wrong with the shape of canonical JSON that could not be cut.
 fn shape_error(canonical: &str) -> RowError {
-    let message = match read::<RowShape>(canonical) {
+    let message = match read::<RowShape<'_>>(canonical) {
         Ok(_) => "nested deeper than a row can be".to_owned(),
         Err(error) => format!("{} at {}", error.message, error.path),
     };

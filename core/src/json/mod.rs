@@ -37,6 +37,8 @@ impl Limits {
     /// What `PersistedJson` holds (`spec/common.md`).
     pub(crate) const PERSISTED: Self =
         Self { depth: 64, entries: 4_096, nodes: 65_536, bytes: 1 << 20 };
+    /// The data of an event, some levels inside a row.
+    pub(crate) const DATA: Self = Self { depth: 76, ..Self::ROW };
     /// A row of a log: a bounded value some levels down, and a row's own size.
     pub(crate) const ROW: Self =
         Self { depth: 80, entries: usize::MAX, nodes: usize::MAX, bytes: 16 << 20 };

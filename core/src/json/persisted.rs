@@ -8,7 +8,7 @@ use serde_json::{Value, value::RawValue};
 use super::{JsonError, Limits, Numbers, Scanner, canonical::rewrite};
 use crate::Digest;
 
-/// A JSON value in its canonical spelling, of any size that a row can hold.
+/// A JSON value in its canonical spelling, of any size and depth that a row can hold.
 ///
 /// Two are equal when their content is, whatever spacing and key order they came with. It
 /// serialises into any format as the value that it is, and deserialises from `serde_json`.
@@ -137,7 +137,7 @@ fn deserialize<'de, D: Deserializer<'de>>(
 
 impl<'de> Deserialize<'de> for CanonicalJson {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        self::deserialize(deserializer, Limits::ROW)
+        self::deserialize(deserializer, Limits::DATA)
     }
 }
 

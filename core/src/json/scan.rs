@@ -42,9 +42,9 @@ impl<'a> Scanner<'a> {
     }
 
     /// Steps over exactly these bytes.
-    pub(crate) fn literal(&mut self, expected: &str) -> Option<()> {
-        let rest = self.text.as_bytes().get(self.at..)?;
-        rest.starts_with(expected.as_bytes()).then(|| self.at += expected.len())
+    pub(crate) fn literal<const N: usize>(&mut self, expected: &[u8; N]) -> Option<()> {
+        let found = self.text.as_bytes().get(self.at..)?.first_chunk::<N>()?;
+        (found == expected).then(|| self.at += N)
     }
 
     /// Steps over so many bytes of ASCII and returns them.
@@ -88,9 +88,9 @@ impl<'a> Scanner<'a> {
             b'"' => self.string().map(drop),
             b'{' => self.object(depth.checked_sub(1)?, limits),
             b'[' => self.array(depth.checked_sub(1)?, limits),
-            b't' => self.literal("true"),
-            b'f' => self.literal("false"),
-            b'n' => self.literal("null"),
+            b't' => self.literal(b"true"),
+            b'f' => self.literal(b"false"),
+            b'n' => self.literal(b"null"),
             _ => self.number(),
         }
     }
@@ -108,7 +108,7 @@ impl<'a> Scanner<'a> {
                 return None;
             }
             last = Some(key);
-            self.literal(":")?;
+            self.literal(b":")?;
             self.nested(depth, limits)?;
             self.at += 1;
             match self.text.as_bytes().get(self.at - 1)? {
@@ -139,7 +139,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn string(&mut self) -> Option<Written<'a>> {
-        self.literal("\"")?;
+        self.literal(b"\"")?;
         let bytes = self.text.as_bytes();
         let start = self.at;
         let mut plain = true;

@@ -10,9 +10,14 @@ use crate::examine::{ExaminedRow, Unreadable};
 /// Where the log and its streams stand.
 #[derive(Debug, Default)]
 pub(crate) struct Chain {
-    pub(crate) streams: HashMap<Box<str>, Box<StreamState>>,
+    streams: Vec<StreamState>,
+    index: HashMap<String, StreamIndex>,
     log: LogState,
 }
+
+/// Which of the streams, in the order of their first rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StreamIndex(usize);
 
 #[derive(Debug, Default)]
 struct LogState {
@@ -58,12 +63,23 @@ impl Chain {
     }
 
     /// Moves on to a row, and says which rules of the log itself it breaks.
-    pub(crate) fn check(&mut self, row: &ExaminedRow) -> Links {
-        if !self.streams.contains_key(&row.stream) {
-            self.streams.insert(row.stream.clone(), Box::new(StreamState::new(&row.stream)));
+    pub(crate) fn check(&mut self, row: &ExaminedRow) -> (StreamIndex, Links) {
+        let next = StreamIndex(self.streams.len());
+        let index = *self.index.entry_ref(&*row.stream).or_insert(next);
+        if index.0 == next.0 {
+            self.streams.push(StreamState::new(&row.stream));
         }
-        let state = self.streams.get_mut(&row.stream).expect("it was inserted");
-        state.check(row, &mut self.log)
+        (index, self.streams[index.0].check(row, &mut self.log))
+    }
+
+    /// The streams, in the order of their first rows.
+    pub(crate) fn streams(&self) -> &[StreamState] {
+        &self.streams
+    }
+
+    /// One stream.
+    pub(crate) fn stream_mut(&mut self, index: StreamIndex) -> &mut StreamState {
+        &mut self.streams[index.0]
     }
 
     /// Where the row of the current line is.
@@ -82,8 +98,9 @@ impl Chain {
         self.log.next += 1;
         // The digest before it tells whose next event it was.
         let owner = |previous: Digest| {
-            let mut streams = self.streams.iter();
-            streams.find(|(_, state)| state.is_followed_by(previous)).map(|(name, _)| &**name)
+            let mut index = self.index.iter();
+            let follows = |index: StreamIndex| self.streams[index.0].is_followed_by(previous);
+            index.find(|(_, index)| follows(**index)).map(|(name, _)| name.as_str())
         };
         let stream = line.stream.as_deref().or_else(|| line.previous.and_then(owner));
         Place {

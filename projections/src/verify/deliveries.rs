@@ -3,11 +3,11 @@
 use std::io;
 
 use recount_core::{
-    DomainEvent, Illegal, Instant, Invariant, Legal, MessageId, StreamName,
-    delivery::{DeliveryEvent, Evolved, MessageDeliveryRecord, Outbox},
+    DomainEvent, Illegal, Instant, Invariant, Legal, MessageId, StreamName, Unchecked,
+    delivery::{DeliveryEvent, Followed, MessageDeliveryRecord, Outbox},
 };
 
-use super::{Finding, StreamState, Verifier, finding, illegal};
+use super::{Finding, StreamIndex, StreamState, Verifier, finding, illegal};
 use crate::examine::ExaminedRow;
 
 pub(super) fn message_id(event: &DomainEvent) -> &MessageId {
@@ -17,10 +17,17 @@ pub(super) fn message_id(event: &DomainEvent) -> &MessageId {
 
 impl<F: FnMut(Finding) -> io::Result<()>> Verifier<'_, F> {
     /// A row that the chain holds.
-    pub(super) fn event(&mut self, row: &ExaminedRow, offset: u64) -> io::Result<()> {
+    pub(super) fn event(
+        &mut self,
+        stream: StreamIndex,
+        row: &ExaminedRow,
+        offset: u64,
+    ) -> io::Result<()> {
         let undecodable = match &row.event {
             None => return Ok(()),
-            Some(Ok(DomainEvent::Delivery(event))) => return self.delivery(row, event, offset),
+            Some(Ok(DomainEvent::Delivery(event))) => {
+                return self.delivery(stream, row, event, offset);
+            }
             Some(Err(undecodable)) => undecodable,
         };
         if self.options.skip_unknown && undecodable.error.is_unknown() {
@@ -32,59 +39,62 @@ impl<F: FnMut(Finding) -> io::Result<()>> Verifier<'_, F> {
         }
         let place = self.chain.place(row, offset);
         let finding = finding(place, (Invariant::L6, undecodable.error.to_string()));
-        self.broken_row(row, finding, false)
+        self.broken_row(stream, row, finding, false)
     }
 
     fn delivery(
         &mut self,
+        stream: StreamIndex,
         row: &ExaminedRow,
         event: &DeliveryEvent,
         offset: u64,
     ) -> io::Result<()> {
         let rules = self.options.rules;
-        let Some(state) = self.chain.streams.get_mut(&*row.stream) else { return Ok(()) };
-        let outbox = match outbox(state, event) {
+        let outbox = match outbox(self.chain.stream_mut(stream), event) {
             Ok(outbox) => outbox,
-            Err(broken) => return self.illegal(row, event, offset, broken),
+            Err(broken) => return self.illegal(stream, row, event, offset, broken),
         };
-        let id = event.message_id();
-        if outbox.is_set_aside(id) {
-            self.coverage.events_set_aside += 1;
-            return Ok(());
-        }
         let legal = match (outbox.legal(event, self.options.limits.as_ref()), &row.content) {
             (Legal::Ok, Err(broken)) => Legal::Violation(broken.clone()),
             (legal, _) => legal,
         };
         match legal {
             Legal::Violation(broken) if rules.holds(broken.invariant) => {
-                return self.illegal(row, event, offset, broken);
+                return self.illegal(stream, row, event, offset, broken);
             }
-            Legal::Unchecked(why) => count(&mut self.coverage.unchecked, why),
+            Legal::Unchecked(Unchecked::SetAside) => {
+                self.coverage.events_set_aside += 1;
+                return Ok(());
+            }
+            Legal::Unchecked(why) => count(&mut self.coverage.unchecked, why.as_str()),
             Legal::Ok | Legal::Violation(_) => {}
         }
-        let lost = outbox.record(id).and_then(|record| record.lost_attempt(event));
-        if let Evolved::Ignored(why) = outbox.evolve(event) {
-            count(&mut self.coverage.ignored, why.as_str());
-            return Ok(());
-        }
+        let Followed { record, lost_attempt } = match outbox.follow(event) {
+            Ok(followed) => followed,
+            Err(why) => {
+                count(&mut self.coverage.ignored, why.as_str());
+                return Ok(());
+            }
+        };
         self.coverage.messages += u64::from(matches!(event, DeliveryEvent::Prepared(_)));
-        let invalid = outbox.record(id).and_then(|record| record.check().err());
-        outbox.forget(id);
+        let invalid = record.check().err();
+        if record.status.is_finished() {
+            outbox.forget(event.message_id());
+        }
         if let Some(rule) = invalid.filter(|_| rules.holds(Invariant::D3)) {
-            let place = self.chain.place(row, offset);
             let why = format!("the event leaves a record that breaks a rule: {rule}");
-            let mut finding = finding(place, (Invariant::D3, why));
-            finding.message_id = Some(id.to_string());
-            finding.after = self.set_aside(&row.stream, id);
+            let mut finding = finding(self.chain.place(row, offset), (Invariant::D3, why));
+            finding.message_id = Some(event.message_id().to_string());
+            finding.after = self.set_aside(stream, event.message_id());
             return self.found(finding);
         }
-        self.warn(row, id, offset, lost)
+        self.warn(row, event.message_id(), offset, lost_attempt)
     }
 
     /// Reports an event that could not have been decided, and sets its message aside.
     fn illegal(
         &mut self,
+        stream: StreamIndex,
         row: &ExaminedRow,
         event: &DeliveryEvent,
         offset: u64,
@@ -96,7 +106,7 @@ impl<F: FnMut(Finding) -> io::Result<()>> Verifier<'_, F> {
         let id = event.message_id();
         let mut finding = illegal(self.chain.place(row, offset), broken);
         finding.message_id = Some(id.to_string());
-        finding.before = self.set_aside(&row.stream, id);
+        finding.before = self.set_aside(stream, id);
         finding.after = after(finding.before.as_deref(), event);
         self.found(finding)
     }
@@ -108,6 +118,9 @@ impl<F: FnMut(Finding) -> io::Result<()>> Verifier<'_, F> {
         offset: u64,
         lost: Option<Instant>,
     ) -> io::Result<()> {
+        if lost.is_none() && row.admission.is_none() {
+            return Ok(());
+        }
         let mut warnings = Vec::new();
         if let Some(lease) = lost {
             let why = format!("the lease until {lease} ended without an outcome");
@@ -133,10 +146,10 @@ impl<F: FnMut(Finding) -> io::Result<()>> Verifier<'_, F> {
     /// Stops following a message, and returns what it was.
     pub(super) fn set_aside(
         &mut self,
-        stream: &str,
+        stream: StreamIndex,
         id: &str,
     ) -> Option<Box<MessageDeliveryRecord>> {
-        let outbox = self.chain.streams.get_mut(stream)?.outbox.as_mut()?;
+        let outbox = self.chain.stream_mut(stream).outbox.as_mut()?;
         let record = outbox.record(id).cloned().map(Box::new);
         if let (Ok(id), false) = (MessageId::new(id), outbox.is_set_aside(id)) {
             outbox.set_aside(&id);

@@ -5,7 +5,7 @@ mod deliveries;
 mod finding;
 mod rules;
 
-pub(crate) use chain::{Chain, StreamState};
+pub(crate) use chain::{Chain, StreamIndex, StreamState};
 pub(crate) use deliveries::outbox;
 pub use finding::{Coverage, ExpectError, Expected, Finding, Report};
 pub use rules::{Rule, Rules, UnknownRule};
@@ -87,10 +87,10 @@ pub fn verify(
         |line| examiner.examine(line),
         |line| {
             verifier.chain.next_line();
-            match line.content {
+            match &line.content {
                 Content::Examined(row) => verifier.line(row, line.offset),
                 Content::Oversized { length } => {
-                    verifier.unreadable(&Unreadable::oversized(length), line.offset)
+                    verifier.unreadable(&Unreadable::oversized(*length), line.offset)
                 }
             }
         },
@@ -129,10 +129,10 @@ impl<'a, F: FnMut(Finding) -> io::Result<()>> Verifier<'a, F> {
         }
     }
 
-    fn line(&mut self, examined: Examined, offset: u64) -> io::Result<()> {
+    fn line(&mut self, examined: &Examined, offset: u64) -> io::Result<()> {
         match examined {
-            Ok(row) => self.row(&row, offset),
-            Err(line) => self.unreadable(&line, offset),
+            Ok(row) => self.row(row, offset),
+            Err(line) => self.unreadable(line, offset),
         }
     }
 
@@ -141,7 +141,7 @@ impl<'a, F: FnMut(Finding) -> io::Result<()>> Verifier<'a, F> {
         self.log_id.get_or_insert(row.stated);
         self.last_position = self.last_position.max(Some(row.position));
         self.tree.push_leaf(row.leaf);
-        let links = self.chain.check(row);
+        let (stream, links) = self.chain.check(row);
         let mut broken = links.broken.into_iter().filter(|it| self.options.rules.holds(it.0));
         if let Some((rule, mut why)) = broken.next() {
             let is_error = rule.severity() == Severity::Error;
@@ -150,16 +150,17 @@ impl<'a, F: FnMut(Finding) -> io::Result<()>> Verifier<'a, F> {
             }
             let finding = finding(self.chain.place(row, offset), (rule, why));
             if is_error {
-                return self.broken_row(row, finding, links.is_repeat);
+                return self.broken_row(stream, row, finding, links.is_repeat);
             }
             self.found(finding)?;
         }
-        self.event(row, offset)
+        self.event(stream, row, offset)
     }
 
     /// A row whose event is not applied.
     fn broken_row(
         &mut self,
+        stream: StreamIndex,
         row: &ExaminedRow,
         mut finding: Finding,
         is_repeat: bool,
@@ -170,7 +171,7 @@ impl<'a, F: FnMut(Finding) -> io::Result<()>> Verifier<'a, F> {
             None => None,
         };
         if let (Some(id), false) = (&message_id, is_repeat) {
-            finding.before = self.set_aside(&row.stream, id);
+            finding.before = self.set_aside(stream, id);
         }
         finding.message_id = message_id;
         self.found(finding)
@@ -200,7 +201,7 @@ impl<'a, F: FnMut(Finding) -> io::Result<()>> Verifier<'a, F> {
     }
 
     fn finish(mut self) -> Report {
-        self.coverage.streams = self.chain.streams.len() as u64;
+        self.coverage.streams = self.chain.streams().len() as u64;
         let root = (self.coverage.unreadable == 0).then(|| self.tree.root());
         let events = self.coverage.events;
         let mismatch = self.options.expected.and_then(|expected| {
