@@ -3,7 +3,10 @@
 use std::{
     collections::BTreeMap,
     io::{self, Read},
-    sync::{Mutex, mpsc},
+    sync::{
+        Mutex,
+        mpsc::{self, TryRecvError},
+    },
     thread,
 };
 
@@ -33,10 +36,13 @@ pub(crate) enum Content<T> {
 /// Lines of one block, in order.
 type Batch<T> = Vec<Scanned<T>>;
 
-/// Examines every line of a source on `jobs` threads and folds them in order on this one.
+/// How many batches each thread has: one to fill, and some that wait for others before them.
+const BATCHES: usize = 4;
+
+/// Examines every line of a source on `jobs` threads, of which this one is the first, and folds
+/// them in order on this one.
 ///
-/// With one job everything happens on this thread. Memory is bounded by a few blocks a job. The
-/// first error of the source or the fold ends it.
+/// Memory is bounded by a few blocks a job. The first error of the source or the fold ends it.
 pub(crate) fn scan<R, T, E>(
     source: R,
     jobs: usize,
@@ -48,90 +54,95 @@ where
     T: Send,
     E: From<io::Error>,
 {
-    let mut reader = BlockReader::new(source);
-    if jobs <= 1 {
-        let mut block = Block::default();
-        let mut batch = Batch::new();
-        while reader.next(&mut block)? {
-            examine_block(&block, &examine, &mut batch);
-            batch.iter().try_for_each(&mut fold)?;
-            batch.clear();
-        }
-        return Ok(());
-    }
-    scan_side_by_side(reader, jobs, &examine, fold)
-}
-
-fn scan_side_by_side<R, T, E>(
-    reader: BlockReader<R>,
-    jobs: usize,
-    examine: &(impl Fn(Line<'_>) -> T + Sync),
-    mut fold: impl FnMut(&Scanned<T>) -> Result<(), E>,
-) -> Result<(), E>
-where
-    R: Read + Send,
-    T: Send,
-    E: From<io::Error>,
-{
-    let numbered = Mutex::new((0_u64, reader));
-    // A job takes an empty batch before it takes a block: so many blocks are under way at most,
-    // and whoever has the next one in order always has what it needs to finish it.
-    let (empty, empties) = mpsc::channel::<Batch<T>>();
-    let empties = Mutex::new(empties);
+    let (blocks, examine) = (&Blocks::new(source), &examine);
     let (done, results) = mpsc::channel();
-    for _ in 0..2 * jobs {
-        empty.send(Batch::new()).expect("the receiver lives on");
-    }
-    let (numbered, empties) = (&numbered, &empties);
     thread::scope(move |scope| {
-        for _ in 0..jobs {
-            let (numbered, empties, done) = (numbered, empties, done.clone());
+        // A batch comes back to the thread that filled it: what is freed there is freed quickly.
+        let mut empties = Vec::new();
+        for job in 1..jobs {
+            let (empty, own) = mpsc::channel();
+            (0..BATCHES).for_each(|_| empty.send(Batch::new()).expect("its job has not begun"));
+            empties.push(empty);
+            let done = done.clone();
             scope.spawn(move || {
                 let mut block = Block::default();
-                loop {
-                    let taken = empties.lock().map(|empties| empties.recv());
-                    let Ok(Ok(mut batch)) = taken else { return };
-                    let next = {
-                        let Ok(mut numbered) = numbered.lock() else { return };
-                        let number = numbered.0;
-                        numbered.0 += 1;
-                        numbered.1.next(&mut block).map(|more| more.then_some(number))
-                    };
-                    let message = match next {
+                while let Ok(mut batch) = own.recv() {
+                    let message = match blocks.next(&mut block) {
+                        Ok(None) => return,
                         Ok(Some(number)) => {
                             examine_block(&block, examine, &mut batch);
-                            Ok((number, batch))
+                            Ok((number, (job, batch)))
                         }
-                        Ok(None) => return,
                         Err(error) => Err(error),
                     };
-                    let is_last = message.is_err();
-                    if done.send(message).is_err() || is_last {
+                    if done.send(message).is_err() {
                         return;
                     }
                 }
             });
         }
         drop(done);
-        let mut waiting = BTreeMap::new();
-        let mut next = 0;
-        while let Ok(message) = results.recv() {
-            // An error drops `empty`, which ends the jobs that wait for a batch.
-            let (number, batch) = message?;
-            waiting.insert(number, batch);
-            while let Some(mut batch) = waiting.remove(&next) {
+        let mut block = Block::default();
+        let mut own: Vec<Batch<T>> = (0..BATCHES).map(|_| Batch::new()).collect();
+        let mut waiting: BTreeMap<u64, (usize, Batch<T>)> = BTreeMap::new();
+        let (mut next, mut is_done) = (0, false);
+        loop {
+            while let Some((job, batch)) = waiting.remove(&next) {
                 next += 1;
                 batch.iter().try_for_each(&mut fold)?;
-                batch.clear();
-                // The jobs may all be done by now.
-                let _ = empty.send(batch);
+                match job {
+                    0 => own.push(batch),
+                    // The job may be done by now.
+                    job => drop(empties[job - 1].send(batch)),
+                }
             }
+            // Whoever folds lends a hand while what comes next is not there yet.
+            let message = match results.try_recv() {
+                Ok(message) => message,
+                Err(state) => match own.pop().filter(|_| !is_done) {
+                    Some(mut batch) => match blocks.next(&mut block)? {
+                        Some(number) => {
+                            examine_block(&block, examine, &mut batch);
+                            Ok((number, (0, batch)))
+                        }
+                        None => {
+                            is_done = true;
+                            continue;
+                        }
+                    },
+                    None if state == TryRecvError::Disconnected => return Ok(()),
+                    None => match results.recv() {
+                        Ok(message) => message,
+                        Err(mpsc::RecvError) => return Ok(()),
+                    },
+                },
+            };
+            // An error drops `empties`, which ends the jobs that wait for a batch.
+            let (number, batch) = message?;
+            waiting.insert(number, batch);
         }
-        Ok(())
     })
 }
 
+/// The blocks of a source, numbered as they are taken.
+struct Blocks<R>(Mutex<(u64, BlockReader<R>)>);
+
+impl<R: Read> Blocks<R> {
+    fn new(source: R) -> Self {
+        Self(Mutex::new((0, BlockReader::new(source))))
+    }
+
+    /// Fills a block and returns its number; `None` at the end.
+    fn next(&self, block: &mut Block) -> io::Result<Option<u64>> {
+        let mut numbered = self.0.lock().map_err(|_| io::Error::other("another job failed"))?;
+        let number = numbered.0;
+        numbered.0 += 1;
+        Ok(numbered.1.next(block)?.then_some(number))
+    }
+}
+
 fn examine_block<T>(block: &Block, examine: &impl Fn(Line<'_>) -> T, batch: &mut Batch<T>) {
+    batch.clear();
     if let Some(Oversized { offset, length }) = block.oversized() {
         batch.push(Scanned { offset, content: Content::Oversized { length } });
     }
