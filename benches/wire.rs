@@ -217,7 +217,7 @@ impl<'a> Log<'a> {
         self.rows.iter().for_each(|row| drop(black_box(decode(row))));
     }
 
-    fn prepared(&self) -> impl Iterator<Item = (&Row<'a>, &recount_core::delivery::Prepared)> {
+    fn prepared(&self) -> impl Iterator<Item = (&Row<'a>, &Box<recount_core::delivery::Prepared>)> {
         self.rows.iter().zip(&self.decoded).filter_map(|(row, event)| match event {
             DeliveryEvent::Prepared(event) => Some((row, event)),
             _ => None,

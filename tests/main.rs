@@ -2,9 +2,12 @@
 
 mod cli;
 mod deliveries;
+#[path = "../benches/generate/mod.rs"]
+mod generate;
 mod house;
 mod invariants;
 mod lab;
+mod large;
 mod support;
 mod tamper;
 mod vectors;

@@ -2,7 +2,7 @@
 //!
 //! They are kept exactly as given, never trimmed or folded, and order by Unicode scalar value.
 
-use std::{borrow::Borrow, fmt, ops::Deref, str::FromStr, sync::Arc};
+use std::{borrow::Borrow, fmt, ops::Deref, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -56,7 +56,7 @@ macro_rules! text_ids {
     ($($(#[$doc:meta])* $name:ident, $kind:literal, $bound:expr;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(Arc<str>);
+        pub struct $name(Box<str>);
 
         impl $name {
             /// Takes a text as it stands.
@@ -64,7 +64,7 @@ macro_rules! text_ids {
             /// # Errors
             ///
             /// [`IdError`] where it is empty or longer than its kind allows.
-            pub fn new(text: impl Into<Arc<str>>) -> Result<Self, IdError> {
+            pub fn new(text: impl Into<Box<str>>) -> Result<Self, IdError> {
                 let text = text.into();
                 check($kind, $bound, &text)?;
                 Ok(Self(text))

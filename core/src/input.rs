@@ -82,8 +82,7 @@ impl PreparedInput {
 
 /// The frozen input of a message, with what its canonical JSON tells.
 ///
-/// Two are the same when their digests are. It writes as the input that it holds, and reads from
-/// text.
+/// Two are the same when their digests are. It reads and writes as the input that it holds.
 ///
 /// # Examples
 ///
@@ -181,7 +180,7 @@ impl Serialize for Envelope {
 
 impl<'de> Deserialize<'de> for Envelope {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = <&RawValue>::deserialize(deserializer)?;
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
         let input: PreparedInput = crate::json::read(raw.get())
             .map_err(|error| de::Error::custom(format!("{} {}", error.path, error.message)))?;
         // In a log the text is canonical already, so that nothing is written to be digested.

@@ -179,7 +179,7 @@ pub(crate) fn command_of(outbox: &Outbox, event: &Event) -> Option<OutboxCommand
         Event::Prepared(event) => {
             let message = PrepareMessage {
                 key: event.key,
-                envelope: (**event.envelope).clone(),
+                envelope: (*event.envelope).clone(),
                 created_at_millis: event.created_at_millis,
                 deadline_at_millis: event.deadline_at_millis,
                 policy: event.policy,

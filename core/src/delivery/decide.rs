@@ -1,7 +1,5 @@
 //! All rules of one message: no clock, no I/O.
 
-use std::sync::Arc;
-
 use super::{
     Accepted, Claimed, Conflict, Deferred, DeliveryError, DeliveryEvent, MessageDeliveryChange,
     MessageDeliveryCommand, MessageDeliveryRecord, MessageDeliveryStatus, Observed, OutboxLimits,
@@ -28,7 +26,7 @@ impl PrepareMessage {
             created_at_millis: self.created_at_millis,
             deadline_at_millis: self.deadline_at_millis,
             envelope_digest: envelope.digest(),
-            envelope: Arc::new(envelope),
+            envelope,
             key: self.key.clone(),
             limits: *limits,
             message_id: self.key.message_id.clone(),

@@ -1,8 +1,6 @@
 //! What happens to a message. Each event carries every result, so that folding needs no policy
 //! and no clock, and legality can be decided again.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
 use super::{MessageDeliveryKey, MessageDeliveryPolicy, OutboxLimits, ParkReason, RetryReason};
@@ -15,11 +13,11 @@ use crate::{
 };
 
 macro_rules! events {
-    ($($(#[$doc:meta])* $name:ident, $event_type:literal;)*) => {
+    ($($(#[$doc:meta])* $name:ident($held:ty), $event_type:literal;)*) => {
         /// What happened to a message.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum DeliveryEvent {
-            $($(#[$doc])* $name($name),)*
+            $($(#[$doc])* $name($held),)*
         }
 
         /// Every type and version that ever shipped.
@@ -63,7 +61,7 @@ macro_rules! events {
 
         $(impl From<$name> for DeliveryEvent {
             fn from(event: $name) -> Self {
-                Self::$name(event)
+                Self::$name(event.into())
             }
         })*
     };
@@ -71,25 +69,25 @@ macro_rules! events {
 
 events! {
     /// It was frozen and put into the outbox.
-    Prepared, "delivery.prepared";
+    Prepared(Box<Prepared>), "delivery.prepared";
     /// It was taken for one attempt.
-    Claimed, "delivery.claimed";
+    Claimed(Claimed), "delivery.claimed";
     /// The destination admitted it.
-    Accepted, "delivery.accepted";
+    Accepted(Accepted), "delivery.accepted";
     /// The destination is done with it.
-    Processed, "delivery.processed";
+    Processed(Processed), "delivery.processed";
     /// The destination still works on it.
-    Observed, "delivery.observed";
+    Observed(Observed), "delivery.observed";
     /// The destination does not want it.
-    Refused, "delivery.refused";
+    Refused(Refused), "delivery.refused";
     /// The attempt failed and will be made again.
-    Retried, "delivery.retried";
+    Retried(Retried), "delivery.retried";
     /// It waits for a person.
-    Parked, "delivery.parked";
+    Parked(Parked), "delivery.parked";
     /// A person had it tried again.
-    Recovered, "delivery.recovered";
+    Recovered(Recovered), "delivery.recovered";
     /// It waits for its predecessor.
-    Deferred, "delivery.deferred";
+    Deferred(Deferred), "delivery.deferred";
 }
 
 /// It was frozen and put into the outbox.
@@ -103,7 +101,7 @@ pub struct Prepared {
     /// From when on it is parked.
     pub deadline_at_millis: Instant,
     /// What is delivered.
-    pub envelope: Arc<Envelope>,
+    pub envelope: Envelope,
     /// SHA-256 over the envelope's canonical JSON.
     pub envelope_digest: Digest,
     /// Which message of which outbox.

@@ -1,5 +1,7 @@
 //! Folding: applies facts and computes nothing.
 
+use std::sync::Arc;
+
 use super::{
     DeliveryEvent, MessageDeliveryRecord, MessageDeliveryStatus as Status, Parked, Prepared, Retry,
 };
@@ -45,7 +47,7 @@ impl MessageDeliveryRecord {
         Self {
             schema_version: SchemaV1,
             key: prepared.key.clone(),
-            envelope: prepared.envelope.clone(),
+            envelope: Arc::new(prepared.envelope.clone()),
             envelope_digest: prepared.envelope_digest,
             predecessor: prepared.predecessor.clone(),
             created_at_millis: prepared.created_at_millis,

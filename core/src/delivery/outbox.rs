@@ -1,6 +1,6 @@
 //! All messages of a source thread, which share a stream.
 
-use hashbrown::{HashMap, HashSet, hash_map::Entry};
+use hashbrown::{HashMap, HashSet};
 
 use super::{
     Conflict, DeliveryError, DeliveryEvent, Evolved, Ignored, MessageDeliveryCommand,
@@ -262,22 +262,28 @@ impl Outbox {
     ///
     /// [`Ignored`] where it changed nothing.
     pub fn follow(&mut self, event: &DeliveryEvent) -> Result<Followed<'_>, Ignored> {
-        let place = match self.messages.entry(event.message_id().clone()) {
-            Entry::Vacant(place) => place,
-            Entry::Occupied(entry) => {
-                let Kept::Record(record) = entry.into_mut() else { return Err(Ignored::SetAside) };
-                let lost_attempt = record.lost_attempt(event);
-                if let Evolved::Ignored(why) = record.evolve(event) {
-                    return Err(why);
-                }
-                if record.status.is_finished() {
-                    let (pending, _) = self.counts.of(record.envelope.is_worker_update());
-                    *pending = pending.saturating_sub(1);
-                }
-                return Ok(Followed { record, lost_attempt });
-            }
+        let id = event.message_id();
+        if !self.messages.contains_key(&**id) {
+            return self.begin(event);
+        }
+        let Some(Kept::Record(record)) = self.messages.get_mut(&**id) else {
+            return Err(Ignored::SetAside);
         };
-        let is_forgotten = self.forgotten.contains(place.key());
+        let lost_attempt = record.lost_attempt(event);
+        if let Evolved::Ignored(why) = record.evolve(event) {
+            return Err(why);
+        }
+        if record.status.is_finished() {
+            let (pending, _) = self.counts.of(record.envelope.is_worker_update());
+            *pending = pending.saturating_sub(1);
+        }
+        Ok(Followed { record, lost_attempt })
+    }
+
+    /// Applies an event of a message that is not in memory.
+    fn begin(&mut self, event: &DeliveryEvent) -> Result<Followed<'_>, Ignored> {
+        let id = event.message_id();
+        let is_forgotten = self.forgotten.contains(id);
         match event {
             DeliveryEvent::Prepared(_) if is_forgotten => Err(Ignored::Repeated),
             DeliveryEvent::Prepared(prepared) => {
@@ -285,7 +291,7 @@ impl Outbox {
                 *pending += 1;
                 *retained += 1;
                 let record = Kept::Record(Box::new(MessageDeliveryRecord::of(prepared)));
-                match place.insert(record) {
+                match self.messages.entry(id.clone()).insert(record).into_mut() {
                     Kept::Record(record) => Ok(Followed { record, lost_attempt: None }),
                     Kept::SetAside => Err(Ignored::SetAside),
                 }
@@ -387,7 +393,7 @@ impl Outbox {
 /// Whether a repeat is of the same message: all that does not change is the same.
 fn is_same(record: &MessageDeliveryRecord, prepared: &Prepared) -> bool {
     record.key == prepared.key
-        && record.envelope == prepared.envelope
+        && *record.envelope == prepared.envelope
         && record.predecessor == prepared.predecessor
         && record.policy == prepared.policy
         && record.created_at_millis == prepared.created_at_millis

@@ -1,6 +1,6 @@
 //! JSON values that are kept: bounded, and held in their canonical spelling.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Value, value::RawValue};
@@ -13,7 +13,7 @@ use crate::Digest;
 /// Two are equal when their content is, whatever spacing and key order they came with. It
 /// serialises into any format as the value that it is, and deserialises from `serde_json`.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct CanonicalJson(Arc<str>);
+pub struct CanonicalJson(Box<str>);
 
 /// A JSON value of a host: bounded, exact, and held in its canonical spelling.
 ///
@@ -36,7 +36,7 @@ pub struct PersistedJson(CanonicalJson);
 
 impl CanonicalJson {
     /// Takes a text that the caller knows to be canonical.
-    pub(crate) fn from_canonical(text: impl Into<Arc<str>>) -> Self {
+    pub(crate) fn from_canonical(text: impl Into<Box<str>>) -> Self {
         Self(text.into())
     }
 

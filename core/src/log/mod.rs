@@ -207,7 +207,9 @@ pub enum Damage {
         found: Digest,
     },
     /// The last row is cut: there is no end of it.
-    #[error("the last row is cut after {length} bytes: `recount repair` moves them aside")]
+    #[error(
+        "the last row is cut after {length} bytes: once they are moved aside it is a log again"
+    )]
     Torn {
         /// How much of it there is.
         length: usize,

@@ -123,14 +123,16 @@ impl LogState {
 
 /// What is wrong where a number was found and another should have come.
 fn gap(number: &str, thing: &str, found: u64, expected: u64) -> Option<String> {
+    if found == expected {
+        return None;
+    }
     let last = expected.checked_sub(1);
     let last = last.map_or("the beginning".to_owned(), |last| format!("{number} {last}"));
-    match found.checked_sub(expected) {
-        Some(0) => None,
-        Some(1) => Some(format!("{number} {found} follows {last}: 1 {thing} is missing")),
-        Some(gap) => Some(format!("{number} {found} follows {last}: {gap} {thing}s are missing")),
-        None => Some(format!("{number} {found} stands behind {last}")),
-    }
+    Some(match found.checked_sub(expected) {
+        Some(1) => format!("{number} {found} follows {last}: 1 {thing} is missing"),
+        Some(gap) => format!("{number} {found} follows {last}: {gap} {thing}s are missing"),
+        None => format!("{number} {found} stands behind {last}"),
+    })
 }
 
 impl StreamState {

@@ -122,7 +122,8 @@ impl JsonlLog {
     /// # Errors
     ///
     /// [`OpenError::Locked`] while another log has it open; [`OpenError::Read`] where it is
-    /// damaged, [`Damage::Torn`] being a cut last row, which `recount repair` moves aside.
+    /// damaged, [`Damage::Torn`] being a cut last row: once its bytes are moved aside, the rest is a
+    /// log.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         Self::open_with(path.as_ref(), |file| file)
     }
