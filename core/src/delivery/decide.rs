@@ -1,4 +1,7 @@
 //! All rules of one message: no clock, no I/O.
+//!
+//! The rules look at a [`Wish`] and compute what is [`Granted`]. `decide` makes an event of that,
+//! `legal` holds an event that is there already against it.
 
 use super::{
     Accepted, Claimed, Conflict, Deferred, DeliveryError, DeliveryEvent, MessageDeliveryChange,
@@ -6,7 +9,7 @@ use super::{
     ParkReason, Parked, ParkedBy, PrepareMessage, Prepared, Processed, Recovered, Refused, Retried,
     record::settles,
 };
-use crate::{Diagnostic, Envelope, Instant};
+use crate::{Diagnostic, Envelope, Instant, MessageId, Receipt, Settlement};
 
 use MessageDeliveryChange as Change;
 use MessageDeliveryStatus as Status;
@@ -50,112 +53,81 @@ impl MessageDeliveryRecord {
     /// [`DeliveryError`]: a conflict with where the message stands, identities that contradict
     /// one another, or a result that would not be a valid record.
     pub fn decide(&self, command: &MessageDeliveryCommand) -> Result<DeliveryEvent, DeliveryError> {
-        let event = self.rules(command)?;
+        let change = command.change.tag();
+        let conflict = |why| DeliveryError::Conflict { change, why };
+        if command.expected_version != self.version {
+            let (expected, found) = (command.expected_version, self.version);
+            return Err(conflict(Conflict::Version { expected, found }));
+        }
+        if self.status.is_finished() {
+            return Err(conflict(Conflict::Finished(self.status)));
+        }
+        let now = command.now_millis;
+        let granted =
+            self.grant(now, Wish::of(&command.change)).map_err(|denied| match denied {
+                Denied::Conflict(why) => conflict(why),
+                Denied::Corrupt(error) => error,
+            })?;
+        let event = self.event(now, command.change.clone(), granted);
         let mut after = self.clone();
         after.evolve(&event);
-        let change = command.change.tag();
         after.check().map_err(|rule| DeliveryError::Encode { change, rule })?;
         Ok(event)
     }
 
-    /// The rules alone; whether the result is a valid record is for the caller to see.
+    /// The rules of a message that is not finished.
     ///
-    /// They are checked in a fixed order: version, finished, then by change. "Past the deadline"
-    /// is `now ≥ deadline`; a lease is live while `now ≤ lease`, but for a deferral, which may
-    /// come at `now = lease`.
-    pub(super) fn rules(
-        &self,
-        command: &MessageDeliveryCommand,
-    ) -> Result<DeliveryEvent, DeliveryError> {
-        let change = command.change.tag();
-        let conflict = |why| Err(DeliveryError::Conflict { change, why });
-        if command.expected_version != self.version {
-            let (expected, found) = (command.expected_version, self.version);
-            return conflict(Conflict::Version { expected, found });
-        }
-        if self.status.is_finished() {
-            return conflict(Conflict::Finished(self.status));
-        }
-        match self.grant(command) {
-            Ok(event) => Ok(event),
-            Err(Denied::Conflict(why)) => conflict(why),
-            Err(Denied::Corrupt(error)) => Err(error),
-        }
-    }
-
-    fn grant(&self, command: &MessageDeliveryCommand) -> Result<DeliveryEvent, Denied> {
-        let now = command.now_millis;
-        match &command.change {
-            Change::Defer { until_millis } => self.defer(now, *until_millis),
-            Change::Recover { deadline_at_millis } => self.recover(now, *deadline_at_millis),
+    /// "Past the deadline" is `now ≥ deadline`; a lease is live while `now ≤ lease`, but for a
+    /// deferral, which may come at `now = lease`. Whether the result is a valid record is for the
+    /// caller to see.
+    pub(super) fn grant(&self, now: Instant, wish: Wish<'_>) -> Result<Granted, Denied> {
+        match wish {
+            Wish::Defer(until) => self.defer(now, until),
+            Wish::Recover(deadline) => {
+                self.needs(Status::Parked)?;
+                ahead(deadline, now)?;
+                Ok(Granted::Goes { look: now })
+            }
             _ if self.status == Status::Parked => Err(Conflict::Status(self.status).into()),
-            Change::Park { reason, diagnostic } => {
-                Ok(self.parked(now, ParkedBy::Park, *reason, diagnostic.as_deref()).into())
-            }
-            Change::Claim => self.claim(now),
-            change => {
+            Wish::Park(reason) => Ok(Granted::Parks(reason)),
+            Wish::Claim => self.claim(now),
+            report => {
                 self.live_lease(now)?;
-                self.report(now, change)
+                self.report(now, report)
             }
         }
     }
 
-    fn claim(&self, now: Instant) -> Result<DeliveryEvent, Denied> {
+    fn claim(&self, now: Instant) -> Result<Granted, Denied> {
         match self.effective_deadline() {
             Some(due) if due <= now => {}
             Some(due) => return Err(Conflict::NotDue { due }.into()),
             None => return Err(Conflict::Status(self.status).into()),
         }
         if let Some(reason) = self.no_further_attempt(now) {
-            return Ok(self.parked(now, ParkedBy::Claim, reason, None).into());
+            return Ok(Granted::Parks(reason));
         }
         let timeout = now.saturating_add(self.policy.attempt_timeout_millis);
-        Ok(Claimed {
-            at_millis: now,
-            lease_until_millis: timeout.min(self.deadline_at_millis),
-            message_id: self.key.message_id.clone(),
-        }
-        .into())
+        Ok(Granted::Goes { look: timeout.min(self.deadline_at_millis) })
     }
 
-    fn defer(&self, now: Instant, until: Instant) -> Result<DeliveryEvent, Denied> {
+    fn defer(&self, now: Instant, until: Instant) -> Result<Granted, Denied> {
         self.needs(Status::Pending)?;
         if let Some(lease) = self.lease_until_millis.filter(|lease| *lease > now) {
             return Err(Conflict::LeaseHeld { until: lease }.into());
         }
         if now >= self.deadline_at_millis {
-            let mut parked = self.parked(now, ParkedBy::Defer, ParkReason::Deadline, None);
-            parked.until_millis = Some(until);
-            return Ok(parked.into());
+            return Ok(Granted::Parks(ParkReason::Deadline));
         }
         ahead(until, now)?;
-        Ok(Deferred {
-            at_millis: now,
-            message_id: self.key.message_id.clone(),
-            next_attempt_at_millis: until.min(self.deadline_at_millis),
-            until_millis: until,
-        }
-        .into())
+        Ok(Granted::Goes { look: until.min(self.deadline_at_millis) })
     }
 
-    fn recover(&self, now: Instant, deadline: Instant) -> Result<DeliveryEvent, Denied> {
-        self.needs(Status::Parked)?;
-        ahead(deadline, now)?;
-        Ok(Recovered {
-            at_millis: now,
-            deadline_at_millis: deadline,
-            generation: self.retry.generation + 1,
-            message_id: self.key.message_id.clone(),
-        }
-        .into())
-    }
-
-    /// The changes that tell what came of an attempt.
-    fn report(&self, now: Instant, change: &Change) -> Result<DeliveryEvent, Denied> {
-        let at_millis = now;
-        let message_id = self.key.message_id.clone();
-        match change {
-            Change::Accept { receipt } => {
+    /// The wishes that tell what came of an attempt.
+    fn report(&self, now: Instant, wish: Wish<'_>) -> Result<Granted, Denied> {
+        let poll = self.next_look(now, self.policy.settlement_poll_millis);
+        match wish {
+            Wish::Accept(receipt) => {
                 self.needs(Status::Pending)?;
                 if receipt.thread_id != self.envelope.thread_id {
                     return Err(Denied::Corrupt(DeliveryError::ReceiptIdentity {
@@ -163,54 +135,38 @@ impl MessageDeliveryRecord {
                         found: receipt.thread_id.clone(),
                     }));
                 }
-                let next_attempt_at_millis =
-                    self.next_look(now, self.policy.settlement_poll_millis);
-                let receipt = receipt.clone();
-                Ok(Accepted { at_millis, message_id, next_attempt_at_millis, receipt }.into())
+                Ok(Granted::Goes { look: poll })
             }
-            Change::Process { settlement } => {
+            Wish::Process(settlement) => {
                 self.needs(Status::Accepted)?;
                 if !self.receipt.as_ref().is_some_and(|receipt| settles(settlement, receipt)) {
                     return Err(Denied::Corrupt(DeliveryError::SettlementIdentity));
                 }
-                let mut settlement = settlement.clone();
-                if let Some(failure) = &mut settlement.failure {
-                    failure.diagnostic = failure.diagnostic.take().map(Diagnostic::bounded);
-                }
-                Ok(Processed { at_millis, message_id, settlement }.into())
+                Ok(Granted::Goes { look: now })
             }
-            Change::Refuse { code, diagnostic } => {
+            Wish::Refuse => {
                 self.needs(Status::Pending)?;
-                let diagnostic = bounded(diagnostic.as_deref());
-                Ok(Refused { at_millis, code: code.clone(), diagnostic, message_id }.into())
+                Ok(Granted::Goes { look: now })
             }
-            Change::Retry { reason, diagnostic } => {
-                if let Some(park) = self.no_further_attempt(now) {
-                    let mut parked = self.parked(now, ParkedBy::Retry, park, diagnostic.as_deref());
-                    parked.retry_reason = Some(*reason);
-                    return Ok(parked.into());
+            Wish::Retry => {
+                if let Some(reason) = self.no_further_attempt(now) {
+                    return Ok(Granted::Parks(reason));
                 }
-                let delay = match self.status {
-                    Status::Accepted => self.policy.settlement_poll_millis,
-                    _ => self.policy.retry_delay_millis(self.retry.automatic_attempts),
+                let delay = self.policy.retry_delay_millis(self.retry.automatic_attempts);
+                let look = match self.status {
+                    Status::Accepted => poll,
+                    _ => self.next_look(now, delay),
                 };
-                let next_attempt_at_millis = self.next_look(now, delay);
-                let diagnostic = bounded(diagnostic.as_deref());
-                let reason = *reason;
-                Ok(Retried { at_millis, diagnostic, message_id, next_attempt_at_millis, reason }
-                    .into())
+                Ok(Granted::Goes { look })
             }
-            // What is left is to note that the destination still works on it: the other changes
+            // What is left is to note that the destination still works on it: the other wishes
             // need no lease and were decided before.
             _ => {
                 self.needs(Status::Accepted)?;
                 if now >= self.deadline_at_millis {
-                    let parked = self.parked(now, ParkedBy::Observe, ParkReason::Deadline, None);
-                    return Ok(parked.into());
+                    return Ok(Granted::Parks(ParkReason::Deadline));
                 }
-                let next_attempt_at_millis =
-                    self.next_look(now, self.policy.settlement_poll_millis);
-                Ok(Observed { at_millis, message_id, next_attempt_at_millis }.into())
+                Ok(Granted::Goes { look: poll })
             }
         }
     }
@@ -241,28 +197,50 @@ impl MessageDeliveryRecord {
     fn next_look(&self, now: Instant, delay_millis: u64) -> Instant {
         now.saturating_add(delay_millis).min(self.deadline_at_millis)
     }
+}
 
-    fn parked(
-        &self,
-        at_millis: Instant,
-        by: ParkedBy,
-        reason: ParkReason,
-        diagnostic: Option<&Diagnostic>,
-    ) -> Parked {
-        Parked {
-            at_millis,
-            by,
-            diagnostic: bounded(diagnostic),
-            message_id: self.key.message_id.clone(),
-            reason,
-            retry_reason: None,
-            until_millis: None,
+/// What the rules look at of a change, whether it is wished or was granted long ago.
+#[derive(Clone, Copy)]
+pub(super) enum Wish<'a> {
+    Claim,
+    Accept(&'a Receipt),
+    Process(&'a Settlement),
+    ObservePending,
+    Refuse,
+    Retry,
+    Park(ParkReason),
+    Recover(Instant),
+    Defer(Instant),
+}
+
+impl<'a> Wish<'a> {
+    fn of(change: &'a Change) -> Self {
+        match change {
+            Change::Claim => Self::Claim,
+            Change::Accept { receipt } => Self::Accept(receipt),
+            Change::Process { settlement } => Self::Process(settlement),
+            Change::ObservePending => Self::ObservePending,
+            Change::Refuse { .. } => Self::Refuse,
+            Change::Retry { .. } => Self::Retry,
+            Change::Park { reason, .. } => Self::Park(*reason),
+            Change::Recover { deadline_at_millis } => Self::Recover(*deadline_at_millis),
+            Change::Defer { until_millis } => Self::Defer(*until_millis),
         }
     }
 }
 
-/// Why a change is denied, before its name is put to it.
-enum Denied {
+/// What the rules compute.
+#[derive(Clone, Copy)]
+pub(super) enum Granted {
+    /// What was wished happens. The message is looked at next at this instant, which for a claim is
+    /// the end of its lease.
+    Goes { look: Instant },
+    /// The message is parked.
+    Parks(ParkReason),
+}
+
+/// Why a wish is denied, before its name is put to it.
+pub(super) enum Denied {
     Conflict(Conflict),
     Corrupt(DeliveryError),
 }
@@ -277,6 +255,63 @@ fn ahead(at: Instant, now: Instant) -> Result<(), Denied> {
     if at > now { Ok(()) } else { Err(Conflict::NotAhead { at, now }.into()) }
 }
 
-fn bounded(diagnostic: Option<&Diagnostic>) -> Option<Box<Diagnostic>> {
-    diagnostic.map(|diagnostic| Box::new(diagnostic.clone().bounded()))
+impl MessageDeliveryRecord {
+    /// The event: what the change brings, and what was computed.
+    fn event(&self, at_millis: Instant, change: Change, granted: Granted) -> DeliveryEvent {
+        let message_id = self.key.message_id.clone();
+        let look = match granted {
+            Granted::Goes { look } => look,
+            Granted::Parks(reason) => {
+                return parked(message_id, at_millis, reason, change).into();
+            }
+        };
+        let next_attempt_at_millis = look;
+        match change {
+            Change::Claim => Claimed { at_millis, lease_until_millis: look, message_id }.into(),
+            Change::Accept { receipt } => {
+                Accepted { at_millis, message_id, next_attempt_at_millis, receipt }.into()
+            }
+            Change::Process { mut settlement } => {
+                if let Some(failure) = &mut settlement.failure {
+                    failure.diagnostic = failure.diagnostic.take().map(Diagnostic::bounded);
+                }
+                Processed { at_millis, message_id, settlement }.into()
+            }
+            Change::ObservePending => {
+                Observed { at_millis, message_id, next_attempt_at_millis }.into()
+            }
+            Change::Refuse { code, diagnostic } => {
+                Refused { at_millis, code, diagnostic: bounded(diagnostic), message_id }.into()
+            }
+            Change::Retry { reason, diagnostic } => {
+                let diagnostic = bounded(diagnostic);
+                Retried { at_millis, diagnostic, message_id, next_attempt_at_millis, reason }.into()
+            }
+            Change::Park { reason, .. } => parked(message_id, at_millis, reason, change).into(),
+            Change::Recover { deadline_at_millis } => {
+                let generation = self.retry.generation + 1;
+                Recovered { at_millis, deadline_at_millis, generation, message_id }.into()
+            }
+            Change::Defer { until_millis } => {
+                Deferred { at_millis, message_id, next_attempt_at_millis, until_millis }.into()
+            }
+        }
+    }
+}
+
+/// What a change that parks leaves behind: its name, and what it brought.
+fn parked(message_id: MessageId, at_millis: Instant, reason: ParkReason, change: Change) -> Parked {
+    let (by, retry_reason, until_millis, diagnostic) = match change {
+        Change::Retry { reason, diagnostic } => (ParkedBy::Retry, Some(reason), None, diagnostic),
+        Change::Park { diagnostic, .. } => (ParkedBy::Park, None, None, diagnostic),
+        Change::Defer { until_millis } => (ParkedBy::Defer, None, Some(until_millis), None),
+        Change::ObservePending => (ParkedBy::Observe, None, None, None),
+        _ => (ParkedBy::Claim, None, None, None),
+    };
+    let diagnostic = bounded(diagnostic);
+    Parked { at_millis, by, diagnostic, message_id, reason, retry_reason, until_millis }
+}
+
+fn bounded(diagnostic: Option<Box<Diagnostic>>) -> Option<Box<Diagnostic>> {
+    diagnostic.map(|diagnostic| Box::new(diagnostic.bounded()))
 }

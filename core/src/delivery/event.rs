@@ -238,6 +238,19 @@ pub enum ParkedBy {
     Park,
 }
 
+impl ParkedBy {
+    /// The word that JSON has for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Claim => "claim",
+            Self::Retry => "retry",
+            Self::Observe => "observe",
+            Self::Defer => "defer",
+            Self::Park => "park",
+        }
+    }
+}
+
 /// A person had it tried again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

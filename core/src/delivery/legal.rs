@@ -1,11 +1,10 @@
 //! Whether an event could have been decided: the rules of `decide`, asked again.
 
 use super::{
-    Conflict, DeliveryError, DeliveryEvent, MessageDeliveryChange as Change,
-    MessageDeliveryCommand, MessageDeliveryRecord, OutboxLimits, ParkReason, Parked, ParkedBy,
-    Prepared,
+    Conflict, DeliveryEvent, MessageDeliveryRecord, OutboxLimits, ParkReason, ParkedBy, Prepared,
+    decide::{Denied, Granted, Wish},
 };
-use crate::{Digest, Illegal, Instant, Invariant, Legal};
+use crate::{Diagnostic, Digest, Illegal, Instant, Invariant, Legal};
 
 impl MessageDeliveryRecord {
     /// Whether `decide` could have answered with this event here, the outbox left aside.
@@ -17,17 +16,61 @@ impl MessageDeliveryRecord {
             let why = format!("{} after {}", event.event_type(), self.status.as_str());
             return Legal::violation(Invariant::D8, why);
         }
-        let change = match wish(event) {
-            Ok(change) => change,
+        let wish = match wish(event) {
+            Ok(wish) => wish,
             Err(illegal) => return Legal::Violation(illegal),
         };
-        let now_millis = event.at();
-        let command = MessageDeliveryCommand { expected_version: self.version, now_millis, change };
-        match self.rules(&command) {
-            Ok(expected) if expected == *event => Legal::Ok,
-            Ok(expected) => Legal::Violation(difference(&expected, event)),
-            Err(error) => Legal::Violation(denied(event, &error)),
+        let broken = match self.grant(event.at(), wish) {
+            Ok(granted) => self.difference(event, granted).or_else(|| stray(event)),
+            Err(denied) => Some(refused(event, &denied)),
+        };
+        broken.map_or(Legal::Ok, Legal::Violation)
+    }
+
+    /// Which rule is broken where something else would have been decided.
+    fn difference(&self, event: &DeliveryEvent, granted: Granted) -> Option<Illegal> {
+        use DeliveryEvent as E;
+        let illegal = |invariant, why| Some(Illegal { invariant, why });
+        let look = match (granted, event) {
+            (Granted::Goes { look }, _) => look,
+            (Granted::Parks(reason), E::Parked(parked)) if parked.reason == reason => return None,
+            (Granted::Parks(ParkReason::Exhausted), E::Claimed(_) | E::Retried(_)) => {
+                let why = format!("{} though its attempts are used up", event.event_type());
+                return illegal(Invariant::D6, why);
+            }
+            (Granted::Parks(_), E::Claimed(_)) => {
+                let why = "delivery.claimed though its deadline has come".to_owned();
+                return illegal(Invariant::D5, why);
+            }
+            (Granted::Parks(reason), _) => {
+                let (found, reason) = (event.event_type(), reason.as_str());
+                let why = format!("{found}, where it would have been parked ({reason})");
+                return illegal(Invariant::D4, why);
+            }
+        };
+        let (name, found, expected) = match event {
+            E::Claimed(event) => ("leaseUntilMillis", event.lease_until_millis, look),
+            E::Accepted(event) => ("nextAttemptAtMillis", event.next_attempt_at_millis, look),
+            E::Observed(event) => ("nextAttemptAtMillis", event.next_attempt_at_millis, look),
+            E::Retried(event) => ("nextAttemptAtMillis", event.next_attempt_at_millis, look),
+            E::Deferred(event) => ("nextAttemptAtMillis", event.next_attempt_at_millis, look),
+            E::Recovered(event) => {
+                let (found, expected) = (event.generation, self.retry.generation + 1);
+                let why = format!("generation is {found}, expected {expected}");
+                return (found != expected).then_some(Illegal { invariant: Invariant::D6, why });
+            }
+            E::Parked(event) => {
+                let by = event.by.as_str();
+                let why = format!("parked by a {by} that would have gone its way");
+                return illegal(Invariant::D4, why);
+            }
+            E::Prepared(_) | E::Processed(_) | E::Refused(_) => return None,
+        };
+        if found == expected {
+            return None;
         }
+        let (found, expected) = (found.as_millis(), expected.as_millis());
+        illegal(Invariant::D5, format!("{name} is {found}, expected {expected}"))
     }
 
     /// The end of a lease that nothing was heard of, which this event shows (D12).
@@ -89,117 +132,76 @@ impl Prepared {
 }
 
 /// The wish that an event would have granted.
-fn wish(event: &DeliveryEvent) -> Result<Change, Illegal> {
+fn wish(event: &DeliveryEvent) -> Result<Wish<'_>, Illegal> {
     Ok(match event {
         DeliveryEvent::Prepared(_) => {
             let why = "the message was prepared before".to_owned();
             return Err(Illegal { invariant: Invariant::D1, why });
         }
-        DeliveryEvent::Claimed(_) => Change::Claim,
-        DeliveryEvent::Accepted(event) => Change::Accept { receipt: event.receipt.clone() },
-        DeliveryEvent::Processed(event) => Change::Process { settlement: event.settlement.clone() },
-        DeliveryEvent::Observed(_) => Change::ObservePending,
-        DeliveryEvent::Refused(event) => {
-            Change::Refuse { code: event.code.clone(), diagnostic: event.diagnostic.clone() }
-        }
-        DeliveryEvent::Retried(event) => {
-            Change::Retry { reason: event.reason, diagnostic: event.diagnostic.clone() }
-        }
-        DeliveryEvent::Parked(event) => return parked_wish(event),
-        DeliveryEvent::Recovered(event) => {
-            Change::Recover { deadline_at_millis: event.deadline_at_millis }
-        }
-        DeliveryEvent::Deferred(event) => Change::Defer { until_millis: event.until_millis },
-    })
-}
-
-fn parked_wish(event: &Parked) -> Result<Change, Illegal> {
-    let missing = |what| Illegal {
-        invariant: Invariant::D4,
-        why: format!("parked by a {:?} without its {what}", event.by).to_lowercase(),
-    };
-    Ok(match event.by {
-        ParkedBy::Claim => Change::Claim,
-        ParkedBy::Observe => Change::ObservePending,
-        ParkedBy::Park => {
-            Change::Park { reason: event.reason, diagnostic: event.diagnostic.clone() }
-        }
-        ParkedBy::Retry => Change::Retry {
-            reason: event.retry_reason.ok_or_else(|| missing("reason"))?,
-            diagnostic: event.diagnostic.clone(),
-        },
-        ParkedBy::Defer => {
-            Change::Defer { until_millis: event.until_millis.ok_or_else(|| missing("instant"))? }
-        }
-    })
-}
-
-/// Which rule is broken where another event would have been decided.
-fn difference(expected: &DeliveryEvent, found: &DeliveryEvent) -> Illegal {
-    use DeliveryEvent as E;
-    let instant = |name: &str, found: Instant, expected: Instant| {
-        format!("{name} is {}, expected {}", found.as_millis(), expected.as_millis())
-    };
-    let next = |found, expected| instant("nextAttemptAtMillis", found, expected);
-    let (invariant, why) = match (expected, found) {
-        (E::Claimed(expected), E::Claimed(found)) => {
-            let (found, expected) = (found.lease_until_millis, expected.lease_until_millis);
-            (Invariant::D5, instant("leaseUntilMillis", found, expected))
-        }
-        (E::Accepted(expected), E::Accepted(found)) => {
-            (Invariant::D5, next(found.next_attempt_at_millis, expected.next_attempt_at_millis))
-        }
-        (E::Observed(expected), E::Observed(found)) => {
-            (Invariant::D5, next(found.next_attempt_at_millis, expected.next_attempt_at_millis))
-        }
-        (E::Deferred(expected), E::Deferred(found)) => {
-            (Invariant::D5, next(found.next_attempt_at_millis, expected.next_attempt_at_millis))
-        }
-        (E::Retried(expected), E::Retried(found))
-            if expected.next_attempt_at_millis != found.next_attempt_at_millis =>
-        {
-            (Invariant::D5, next(found.next_attempt_at_millis, expected.next_attempt_at_millis))
-        }
-        (E::Recovered(expected), E::Recovered(found)) => {
-            let (found, expected) = (found.generation, expected.generation);
-            (Invariant::D6, format!("generation is {found}, expected {expected}"))
-        }
-        (E::Parked(expected), E::Claimed(_)) => match expected.reason {
-            ParkReason::Exhausted => {
-                (Invariant::D6, "claimed though its automatic attempts are used up".to_owned())
+        DeliveryEvent::Claimed(_) => Wish::Claim,
+        DeliveryEvent::Accepted(event) => Wish::Accept(&event.receipt),
+        DeliveryEvent::Processed(event) => Wish::Process(&event.settlement),
+        DeliveryEvent::Observed(_) => Wish::ObservePending,
+        DeliveryEvent::Refused(_) => Wish::Refuse,
+        DeliveryEvent::Retried(_) => Wish::Retry,
+        DeliveryEvent::Recovered(event) => Wish::Recover(event.deadline_at_millis),
+        DeliveryEvent::Deferred(event) => Wish::Defer(event.until_millis),
+        DeliveryEvent::Parked(event) => match (event.by, event.until_millis) {
+            (ParkedBy::Claim, _) => Wish::Claim,
+            (ParkedBy::Observe, _) => Wish::ObservePending,
+            (ParkedBy::Park, _) => Wish::Park(event.reason),
+            (ParkedBy::Retry, _) => Wish::Retry,
+            (ParkedBy::Defer, Some(until)) => Wish::Defer(until),
+            (ParkedBy::Defer, None) => {
+                let why = "parked by a defer without its instant".to_owned();
+                return Err(Illegal { invariant: Invariant::D4, why });
             }
-            _ => (Invariant::D5, "claimed though its deadline has come".to_owned()),
         },
-        (E::Parked(expected), E::Retried(_)) if expected.reason == ParkReason::Exhausted => {
-            (Invariant::D6, "retried though its automatic attempts are used up".to_owned())
+    })
+}
+
+/// What an event holds that no change brings, or lacks that one does.
+fn stray(event: &DeliveryEvent) -> Option<Illegal> {
+    let illegal = |why: String| Some(Illegal { invariant: Invariant::D4, why });
+    if let DeliveryEvent::Parked(event) = event {
+        let (is_retry, is_defer) = (event.by == ParkedBy::Retry, event.by == ParkedBy::Defer);
+        let may_explain = is_retry || event.by == ParkedBy::Park;
+        if event.retry_reason.is_some() != is_retry
+            || event.until_millis.is_some() != is_defer
+            || (event.diagnostic.is_some() && !may_explain)
+        {
+            let by = event.by.as_str();
+            return illegal(format!("parked by a {by}, but not with what a {by} brings"));
         }
-        (expected, found) if expected.event_type() == found.event_type() => {
-            (Invariant::D4, "its content is not what would have been decided".to_owned())
+    }
+    let diagnostic = match event {
+        DeliveryEvent::Refused(event) => event.diagnostic.as_deref(),
+        DeliveryEvent::Retried(event) => event.diagnostic.as_deref(),
+        DeliveryEvent::Parked(event) => event.diagnostic.as_deref(),
+        DeliveryEvent::Processed(event) => {
+            event.settlement.failure.as_ref().and_then(|failure| failure.diagnostic.as_ref())
         }
-        (expected, found) => {
-            let (found, expected) = (found.event_type(), expected.event_type());
-            (Invariant::D4, format!("{found}, where {expected} would have been decided"))
-        }
+        _ => None,
     };
-    Illegal { invariant, why }
+    let is_beyond = |diagnostic: &Diagnostic| diagnostic.clone().bounded() != *diagnostic;
+    if diagnostic.is_some_and(is_beyond) {
+        return illegal("its diagnostic is past the bounds of one".to_owned());
+    }
+    None
 }
 
 /// Which rule is broken where nothing would have been decided.
-fn denied(event: &DeliveryEvent, error: &DeliveryError) -> Illegal {
-    let invariant = match error {
-        DeliveryError::ReceiptIdentity { .. } | DeliveryError::SettlementIdentity => Invariant::D7,
-        DeliveryError::Conflict { why: Conflict::NotDue { .. }, .. } => Invariant::D5,
-        DeliveryError::Conflict { why: Conflict::Status(_), .. }
+fn refused(event: &DeliveryEvent, denied: &Denied) -> Illegal {
+    let (invariant, why) = match denied {
+        Denied::Corrupt(error) => (Invariant::D7, error.to_string()),
+        Denied::Conflict(why @ Conflict::NotDue { .. }) => (Invariant::D5, why.to_string()),
+        // A second receipt.
+        Denied::Conflict(why @ Conflict::Status(_))
             if matches!(event, DeliveryEvent::Accepted(_)) =>
         {
-            // A second receipt.
-            Invariant::D7
+            (Invariant::D7, why.to_string())
         }
-        _ => Invariant::D4,
-    };
-    let why = match error {
-        DeliveryError::Conflict { why, .. } => why.to_string(),
-        error => error.to_string(),
+        Denied::Conflict(why) => (Invariant::D4, why.to_string()),
     };
     Illegal { invariant, why: format!("{}: {why}", event.event_type()) }
 }

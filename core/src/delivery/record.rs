@@ -116,6 +116,17 @@ pub enum ParkReason {
     StatusUnavailable,
 }
 
+impl ParkReason {
+    /// The word that JSON has for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Exhausted => "exhausted",
+            Self::Deadline => "deadline",
+            Self::StatusUnavailable => "status-unavailable",
+        }
+    }
+}
+
 /// Why an attempt is made again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
