@@ -20,19 +20,19 @@ pub(crate) struct ExaminedRow {
     pub(crate) revision: Revision,
     /// The digest that the row states.
     pub(crate) stated: Digest,
-    /// The digest of its event.
-    pub(crate) computed: Digest,
+    /// The digest of its event, where that is another one.
+    pub(crate) computed: Option<Box<Digest>>,
     pub(crate) previous: Digest,
     pub(crate) recorded_at: Instant,
     pub(crate) is_canonical: bool,
     /// Nothing where no rule that is asked for needs it.
-    pub(crate) event: Option<Result<DomainEvent, Undecodable>>,
+    pub(crate) event: Option<Result<DomainEvent, Box<Undecodable>>>,
     /// What is wrong with the content of a `prepared`.
-    pub(crate) content: Result<(), Illegal>,
+    pub(crate) content: Option<Box<Illegal>>,
     /// What D11 compares, of a `prepared`.
     pub(crate) admission: Option<Admission>,
-    /// The leaf of the Merkle tree.
-    pub(crate) leaf: Digest,
+    /// The leaf of the Merkle tree; only whoever wants the root pays for it.
+    pub(crate) leaf: Option<Digest>,
 }
 
 /// An event whose data was not understood.
@@ -69,6 +69,8 @@ pub(crate) struct Unreadable {
 pub(crate) struct Examiner<'a> {
     pub(crate) rules: Rules,
     pub(crate) limits: Option<&'a OutboxLimits>,
+    /// Whether the Merkle tree is wanted.
+    pub(crate) with_leaves: bool,
 }
 
 impl Examiner<'_> {
@@ -83,28 +85,29 @@ impl Examiner<'_> {
     fn examine_row(&self, row: &Row<'_>) -> ExaminedRow {
         let event = self.rules.need_content().then(|| {
             DomainEvent::decode(row.event_type, row.schema_version, row.data)
-                .map_err(|error| Undecodable { error, message_id: message_id(row.data) })
+                .map_err(|error| Box::new(Undecodable { error, message_id: message_id(row.data) }))
         });
-        let (mut content, mut admission) = (Ok(()), None);
+        let (mut content, mut admission) = (None, None);
         if let Some(Ok(DomainEvent::Delivery(DeliveryEvent::Prepared(prepared)))) = &event {
             if self.rules.holds(Invariant::D2) || self.rules.holds(Invariant::D10) {
-                content = prepared.check_content(self.limits);
+                content = prepared.check_content(self.limits).err().map(Box::new);
             }
             admission = self.rules.holds(Invariant::D11).then(|| Admission::of(prepared));
         }
+        let computed = row.digest_of_event();
         ExaminedRow {
             position: row.position,
             stream: row.stream.into(),
             revision: row.revision,
             stated: row.digest,
-            computed: row.digest_of_event(),
+            computed: (computed != row.digest).then(|| Box::new(computed)),
             previous: row.previous_digest,
             recorded_at: row.recorded_at,
             is_canonical: row.is_canonical,
             event,
             content,
             admission,
-            leaf: MerkleTree::leaf(row.digest),
+            leaf: self.with_leaves.then(|| MerkleTree::leaf(row.digest)),
         }
     }
 }

@@ -98,7 +98,7 @@ pub fn replay(
     options: &ReplayOptions,
     record: impl FnMut(&MessageDeliveryRecord) -> io::Result<()>,
 ) -> Result<ReplaySummary, ReplayError> {
-    let examiner = Examiner { rules: Rules::REPLAY, limits: None };
+    let examiner = Examiner { rules: Rules::REPLAY, limits: None, with_leaves: false };
     let summary = ReplaySummary::default();
     let mut replayer = Replayer { options, record, chain: Chain::default(), summary };
     scan(

@@ -158,8 +158,8 @@ impl StreamState {
         let mut links = Links::default();
         let (found, expected) = (row.revision.get(), self.next);
         links.is_repeat = found + 1 == expected && row.stated == self.stated;
-        if row.stated != row.computed {
-            let why = format!("the row states {}, its event has {}", row.stated, row.computed);
+        if let Some(computed) = &row.computed {
+            let why = format!("the row states {}, its event has {computed}", row.stated);
             links.broken.push((Invariant::L4, why));
         }
         if !row.is_canonical {
@@ -188,7 +188,8 @@ impl StreamState {
         }
         if found >= expected {
             self.next = found + 1;
-            (self.stated, self.computed) = (row.stated, row.computed);
+            self.stated = row.stated;
+            self.computed = row.computed.as_deref().copied().unwrap_or(row.stated);
             self.last = (row.position, log.line);
         }
         self.recorded_at = self.recorded_at.max(row.recorded_at);

@@ -55,7 +55,7 @@ impl<F: FnMut(Finding) -> io::Result<()>> Verifier<'_, F> {
             Err(broken) => return self.illegal(stream, row, event, offset, broken),
         };
         let legal = match (outbox.legal(event, self.options.limits.as_ref()), &row.content) {
-            (Legal::Ok, Err(broken)) => Legal::Violation(broken.clone()),
+            (Legal::Ok, Some(broken)) => Legal::Violation((**broken).clone()),
             (legal, _) => legal,
         };
         match legal {

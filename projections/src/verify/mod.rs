@@ -79,7 +79,8 @@ pub fn verify(
     options: &VerifyOptions,
     report: impl FnMut(Finding) -> io::Result<()>,
 ) -> io::Result<Report> {
-    let examiner = Examiner { rules: options.rules, limits: options.limits.as_ref() };
+    let examiner =
+        Examiner { rules: options.rules, limits: options.limits.as_ref(), with_leaves: true };
     let mut verifier = Verifier::new(options, report);
     scan(
         source,
@@ -140,7 +141,7 @@ impl<'a, F: FnMut(Finding) -> io::Result<()>> Verifier<'a, F> {
         self.coverage.events += 1;
         self.log_id.get_or_insert(row.stated);
         self.last_position = self.last_position.max(Some(row.position));
-        self.tree.push_leaf(row.leaf);
+        row.leaf.into_iter().for_each(|leaf| self.tree.push_leaf(leaf));
         let (stream, links) = self.chain.check(row);
         let mut broken = links.broken.into_iter().filter(|it| self.options.rules.holds(it.0));
         if let Some((rule, mut why)) = broken.next() {
