@@ -130,12 +130,18 @@ fn no_file_is_too_long() {
 
 #[test]
 fn every_test_file_is_listed_and_none_is_switched_off() {
-    let main = fs::read_to_string(root().join("tests/main.rs")).unwrap();
-    for entry in fs::read_dir(root().join("tests")).unwrap() {
-        let path = entry.unwrap().path();
+    for (path, _) in sources("tests") {
         let name = path.file_stem().unwrap().to_str().unwrap();
-        if name != "main" && path.extension().is_some_and(|it| it == "rs") {
-            assert!(main.contains(&format!("mod {name};")), "tests/{name}.rs does not run");
+        let folder = path.parent().unwrap();
+        let lists = match folder.file_name().unwrap().to_str().unwrap() {
+            "tests" => folder.join("main.rs"),
+            _ if folder.join("mod.rs").exists() => folder.join("mod.rs"),
+            _ => folder.with_extension("rs"),
+        };
+        if !matches!(name, "main" | "mod") {
+            let list = fs::read_to_string(&lists).unwrap();
+            let is_listed = list.contains(&format!("mod {name};"));
+            assert!(is_listed, "{} does not run", path.display());
         }
     }
     for folder in ["core/src", "projections/src", "replay-cli", "tests"] {

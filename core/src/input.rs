@@ -1,4 +1,4 @@
-//! Inputs that are ready for admission, and what a destination answers.
+//! Inputs that are ready for admission, and envelopes, which are such inputs frozen.
 
 use std::{collections::BTreeMap, fmt, ops::Deref};
 
@@ -6,10 +6,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
 
 use crate::{
-    AdmissionGroup, AdmissionKey, AgentId, Diagnostic, Digest, FenceText, Name, PersistedJson,
-    Principal, ReceiptId, SettlementId, SubmissionId, ThreadId,
-    instant::is_rfc3339,
-    json::{is_canonical, present, some_unique_keys, to_canonical, unique_keys},
+    AdmissionGroup, AdmissionKey, AgentId, Digest, FenceText, Name, PersistedJson, Principal,
+    ThreadId,
+    json::{is_canonical, present, to_canonical, unique_keys},
 };
 
 /// The `schemaVersion` of a value that has had only one so far: the number 1.
@@ -239,195 +238,9 @@ pub struct ReplayDigests {
     pub tools: BTreeMap<String, Digest>,
 }
 
-/// A destination's answer that it admitted an input.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Receipt {
-    /// The place in the destination's queue.
-    #[serde(deserialize_with = "natural")]
-    pub queue_sequence: u64,
-    /// The receipt's own id.
-    pub receipt_id: ReceiptId,
-    /// What was admitted.
-    pub submission_id: SubmissionId,
-    /// The destination.
-    pub thread_id: ThreadId,
-}
-
-/// How a submission ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, try_from = "SettlementFields")]
-pub struct Settlement {
-    /// What failed; present exactly when `outcome` is `failed`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub failure: Option<Failure>,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// The receipt it settles.
-    pub receipt_id: ReceiptId,
-    /// What became of the run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub run_disposition: Option<PersistedJson>,
-    /// When, in RFC 3339, as the destination wrote it.
-    pub settled_at: String,
-    /// The settlement's own id.
-    pub settlement_id: SettlementId,
-    /// The submission it settles.
-    pub submission_id: SubmissionId,
-    /// What it used.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub usage_summary: Option<PersistedJson>,
-}
-
-/// How a submission ended, in a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "the words say it")]
-pub enum Outcome {
-    Completed,
-    Failed,
-    Aborted,
-}
-
-/// Why a submission failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Failure {
-    /// Ids to look up elsewhere.
-    #[serde(
-        default,
-        deserialize_with = "some_unique_keys",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub context: Option<BTreeMap<String, String>>,
-    /// What is known of it, for operators.
-    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    pub diagnostic: Option<Diagnostic>,
-    /// The error's kind.
-    pub error_tag: String,
-    /// A safe summary.
-    pub message: String,
-}
-
-/// A settlement before its fields are held against one another.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct SettlementFields {
-    #[serde(default, deserialize_with = "present")]
-    failure: Option<Failure>,
-    outcome: Outcome,
-    receipt_id: ReceiptId,
-    #[serde(default, deserialize_with = "present")]
-    run_disposition: Option<PersistedJson>,
-    settled_at: String,
-    settlement_id: SettlementId,
-    submission_id: SubmissionId,
-    #[serde(default, deserialize_with = "present")]
-    usage_summary: Option<PersistedJson>,
-}
-
-/// Why fields do not make a settlement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SettlementError {
-    /// A failure without the outcome `failed`, or the other way round.
-    #[error("a settlement has a failure exactly when its outcome is `failed`")]
-    Failure,
-    /// `settledAt` is not a time.
-    #[error("settledAt is not a time in RFC 3339")]
-    SettledAt,
-}
-
-impl Settlement {
-    /// Holds the fields against one another.
-    ///
-    /// # Errors
-    ///
-    /// [`SettlementError`] where they contradict.
-    pub fn check(&self) -> Result<(), SettlementError> {
-        if (self.outcome == Outcome::Failed) != self.failure.is_some() {
-            return Err(SettlementError::Failure);
-        }
-        if !is_rfc3339(&self.settled_at) {
-            return Err(SettlementError::SettledAt);
-        }
-        Ok(())
-    }
-}
-
-impl TryFrom<SettlementFields> for Settlement {
-    type Error = SettlementError;
-
-    fn try_from(fields: SettlementFields) -> Result<Self, SettlementError> {
-        let settlement = Self {
-            failure: fields.failure,
-            outcome: fields.outcome,
-            receipt_id: fields.receipt_id,
-            run_disposition: fields.run_disposition,
-            settled_at: fields.settled_at,
-            settlement_id: fields.settlement_id,
-            submission_id: fields.submission_id,
-            usage_summary: fields.usage_summary,
-        };
-        settlement.check()?;
-        Ok(settlement)
-    }
-}
-
-/// The largest count, position or revision: canonical JSON's numbers are doubles.
-pub(crate) const MAX_NATURAL: u64 = (1 << 53) - 1;
-
-/// Reads a natural number that canonical JSON can hold.
-pub(crate) fn natural<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    let number = u64::deserialize(deserializer)?;
-    if number > MAX_NATURAL {
-        return Err(de::Error::custom(format!("{number} is past 2^53 - 1")));
-    }
-    Ok(number)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn settlement(change: &str) -> Result<Settlement, String> {
-        let mut value = serde_json::json!({
-            "outcome": "completed", "receiptId": "r", "submissionId": "s", "settlementId": "t",
-            "settledAt": "2026-01-01T00:00:00+02:00",
-        });
-        let change: serde_json::Map<_, _> = serde_json::from_str(change).unwrap();
-        value.as_object_mut().unwrap().extend(change);
-        serde_json::from_value(value).map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn a_settlement_is_held_against_itself() {
-        assert!(settlement("{}").is_ok());
-        let message = "a settlement has a failure exactly when its outcome is `failed`";
-        assert_eq!(settlement(r#"{"outcome":"failed"}"#).unwrap_err(), message);
-        let failure = r#"{"failure":{"errorTag":"E","message":"m"}}"#;
-        assert_eq!(settlement(failure).unwrap_err(), message);
-        assert_eq!(
-            settlement(r#"{"settledAt":"yesterday"}"#).unwrap_err(),
-            "settledAt is not a time in RFC 3339"
-        );
-    }
-
-    #[test]
-    fn o_21_a_queue_sequence_is_an_integer_in_range() {
-        let receipt = |sequence: &str| {
-            let text = format!(
-                r#"{{"queueSequence":{sequence},"receiptId":"r","submissionId":"s","threadId":"t"}}"#
-            );
-            serde_json::from_str::<Receipt>(&text).map(|receipt| receipt.queue_sequence)
-        };
-        assert_eq!(receipt("9007199254740991").unwrap(), 9_007_199_254_740_991);
-        for sequence in
-            ["9007199254740992", "18446744073709551616", "1e400", "-0", "1.0", "1e2", "01"]
-        {
-            assert!(receipt(sequence).is_err(), "{sequence}");
-        }
-    }
 
     #[test]
     fn a_schema_version_other_than_one_is_refused() {

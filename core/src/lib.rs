@@ -18,6 +18,7 @@ mod instant;
 mod invariant;
 mod json;
 mod merkle;
+mod receipt;
 
 pub use diagnostic::{CauseReason, Diagnostic, ErrorDiagnostic, OmittedReason, Scalar};
 pub use digest::{Digest, DigestError};
@@ -31,10 +32,11 @@ pub use id::{
     Principal, ReceiptId, RefusalCode, SettlementId, SubmissionId, ThreadId,
 };
 pub use input::{
-    AdmissionFence, AuthorizationDecision, DefinitionDigests, Envelope, Failure, Outcome,
-    PreparedInput, Receipt, ReplayDigests, SchemaV1, Settlement, SettlementError,
+    AdmissionFence, AuthorizationDecision, DefinitionDigests, Envelope, PreparedInput,
+    ReplayDigests, SchemaV1,
 };
 pub use instant::{Instant, InstantError};
 pub use invariant::{Illegal, Invariant, Legal, Severity, Unchecked, UnknownInvariant};
 pub use json::{CanonicalJson, JsonError, JsonErrorKind, PersistedJson, canonicalize};
 pub use merkle::MerkleTree;
+pub use receipt::{Failure, Outcome, Receipt, Settlement, SettlementError};

@@ -159,14 +159,12 @@ impl<F: FnMut(&MessageDeliveryRecord) -> io::Result<()>> Replayer<'_, F> {
             self.summary.ignored += 1;
             return Ok(());
         };
-        let is_finished = match outbox.follow(event) {
-            Ok(followed) => followed.record.status.is_finished(),
-            Err(_) => {
-                self.summary.ignored += 1;
-                false
-            }
+        let Ok(followed) = outbox.follow(event) else {
+            self.summary.ignored += 1;
+            return Ok(());
         };
-        if let (true, Some(finished)) = (is_finished, outbox.forget(event.message_id())) {
+        let is_finished = followed.record.status.is_finished();
+        if is_finished && let Some(finished) = outbox.forget(event.message_id()) {
             self.summary.records += 1;
             (self.record)(&finished)?;
         }

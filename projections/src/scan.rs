@@ -3,10 +3,7 @@
 use std::{
     collections::BTreeMap,
     io::{self, Read},
-    sync::{
-        Mutex,
-        mpsc::{self, TryRecvError},
-    },
+    sync::{Mutex, mpsc},
     thread,
 };
 
@@ -96,25 +93,21 @@ where
                     job => drop(empties[job - 1].send(batch)),
                 }
             }
-            // Whoever folds lends a hand while what comes next is not there yet.
             let message = match results.try_recv() {
                 Ok(message) => message,
-                Err(state) => match own.pop().filter(|_| !is_done) {
-                    Some(mut batch) => match blocks.next(&mut block)? {
-                        Some(number) => {
-                            examine_block(&block, examine, &mut batch);
-                            Ok((number, (0, batch)))
-                        }
-                        None => {
-                            is_done = true;
-                            continue;
-                        }
-                    },
-                    None if state == TryRecvError::Disconnected => return Ok(()),
-                    None => match results.recv() {
-                        Ok(message) => message,
-                        Err(mpsc::RecvError) => return Ok(()),
-                    },
+                // Whoever folds lends a hand while what comes next is not there yet.
+                Err(_) if !is_done && let Some(mut batch) = own.pop() => {
+                    let Some(number) = blocks.next(&mut block)? else {
+                        is_done = true;
+                        continue;
+                    };
+                    examine_block(&block, examine, &mut batch);
+                    Ok((number, (0, batch)))
+                }
+                Err(_) => match results.recv() {
+                    Ok(message) => message,
+                    // The jobs are done, and so is this one.
+                    Err(mpsc::RecvError) => return Ok(()),
                 },
             };
             // An error drops `empties`, which ends the jobs that wait for a batch.

@@ -94,8 +94,3 @@ pub fn run() -> ExitCode {
         }
     }
 }
-
-/// How many threads examine rows unless it is said: what the machine has, four at most.
-fn default_jobs() -> usize {
-    std::thread::available_parallelism().map_or(1, |cores| cores.get().min(4))
-}

@@ -12,10 +12,10 @@ use recount_projections::{ReplayError, ReplayOptions, ReplaySummary};
 use serde_json::json;
 
 use super::{
-    Format, Outcome, default_jobs,
+    Format, Outcome,
     error::CliError,
     output::{STRONG, Table, WARNING, instant, paint, plain, record_json, standing, word},
-    source::Source,
+    source::Reading,
     verify::{OutputFailed, count, tell_apart},
 };
 
@@ -27,32 +27,17 @@ use super::{
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
-    /// The log: a .jsonl file, or - for standard input
-    source: Source,
     /// Skip and count events that cannot be read or do not fit; the exit status is then 2
     #[arg(long)]
     keep_going: bool,
-    /// Threads that examine rows [default: the machine's cores, 4 at most]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
-    jobs: Option<u16>,
-    /// How the records are printed
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
-    /// Show what was delivered, too
-    #[arg(long)]
-    payload: bool,
+    #[command(flatten)]
+    reading: Reading,
 }
 
 impl Arguments {
     /// Those of a plain `recount replay PATH`.
     pub(super) fn of(path: &Path) -> Self {
-        Self {
-            source: Source::of(path),
-            keep_going: false,
-            jobs: None,
-            format: Format::Human,
-            payload: false,
-        }
+        Self { reading: Reading::of(path), keep_going: false }
     }
 }
 
@@ -64,9 +49,9 @@ Examples:
 
 pub(super) fn run(arguments: &Arguments) -> Result<Outcome, CliError> {
     let mut options = ReplayOptions::default();
-    options.jobs = arguments.jobs.map_or_else(default_jobs, usize::from);
+    options.jobs = arguments.reading.jobs();
     options.keep_going = arguments.keep_going;
-    let source = arguments.source.open()?;
+    let source = arguments.reading.source.open()?;
     let out = BufWriter::new(anstream::stdout().lock());
     let mut printer = Printer::new(arguments, out);
     let summary = recount_projections::replay(source, &options, |record| {
@@ -74,8 +59,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<Outcome, CliError> {
     });
     let result = match summary {
         Ok(summary) => Ok(summary),
-        Err(ReplayError::Io(error)) => return Err(tell_apart(error, &arguments.source)),
-        Err(source) => Err(CliError::Replay { name: arguments.source.name(), source }),
+        Err(ReplayError::Io(error)) => return Err(tell_apart(error, &arguments.reading.source)),
+        Err(source) => Err(CliError::Replay { name: arguments.reading.source.name(), source }),
     };
     // What was rebuilt before an error is printed, too.
     printer.finish(result.as_ref().ok()).map_err(CliError::Output)?;
@@ -97,7 +82,7 @@ enum Output<W: Write> {
 
 impl<'a, W: Write> Printer<'a, W> {
     fn new(arguments: &'a Arguments, out: W) -> Self {
-        let out = match arguments.format {
+        let out = match arguments.reading.format {
             Format::Human => Output::Table(Table::new(
                 out,
                 &[
@@ -121,8 +106,8 @@ impl<'a, W: Write> Printer<'a, W> {
             Output::Table(table) => table.row(cells(record)),
             Output::Json { out, printed } => {
                 *printed += 1;
-                let value = record_json(record, self.arguments.payload);
-                match (self.arguments.format, *printed) {
+                let value = record_json(record, self.arguments.reading.payload);
+                match (self.arguments.reading.format, *printed) {
                     (Format::Jsonl, _) => writeln!(out, "{value}"),
                     (_, 1) => write!(out, "{{\"records\":[\n{value}"),
                     (_, _) => write!(out, ",\n{value}"),
@@ -141,7 +126,7 @@ impl<'a, W: Write> Printer<'a, W> {
                 out.flush()
             }
             Output::Json { mut out, printed } => {
-                if self.arguments.format == Format::Json {
+                if self.arguments.reading.format == Format::Json {
                     let begin = if printed == 0 { "{\"records\":[" } else { "" };
                     writeln!(out, "{begin}],\"summary\":{}}}", json!(summary))?;
                 }

@@ -4,9 +4,42 @@ use std::{
     fs::File,
     io::{self, Cursor, ErrorKind, Read},
     path::{Path, PathBuf},
+    thread,
 };
 
-use super::error::CliError;
+use clap::Args;
+
+use super::{Format, error::CliError};
+
+/// The arguments of every command that reads a log.
+#[derive(Args, Clone, Debug)]
+pub(super) struct Reading {
+    /// The log: a .jsonl file, or - for standard input
+    pub(super) source: Source,
+    /// Threads that examine rows [default: the machine's cores, 4 at most]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    jobs: Option<u16>,
+    /// How the result is printed
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) format: Format,
+    /// Show what was delivered in records, too
+    #[arg(long)]
+    pub(super) payload: bool,
+}
+
+impl Reading {
+    /// Those of a plain command on a file.
+    pub(super) fn of(path: &Path) -> Self {
+        let source = Source(path.display().to_string());
+        Self { source, jobs: None, format: Format::Human, payload: false }
+    }
+
+    /// How many threads examine rows.
+    pub(super) fn jobs(&self) -> usize {
+        let cores = || thread::available_parallelism().map_or(1, |cores| cores.get().min(4));
+        self.jobs.map_or_else(cores, usize::from)
+    }
+}
 
 /// A source as it is named on the command line.
 #[derive(Clone, Debug)]
@@ -21,11 +54,6 @@ impl std::str::FromStr for Source {
 }
 
 impl Source {
-    /// A file.
-    pub(super) fn of(path: &Path) -> Self {
-        Self(path.display().to_string())
-    }
-
     /// The name for messages.
     pub(super) fn name(&self) -> String {
         if self.0 == "-" { "standard input".to_owned() } else { self.0.clone() }

@@ -12,10 +12,10 @@ use recount_projections::{Expected, Finding, Report, Rule, Rules, VerifyOptions}
 use serde_json::{Value, json};
 
 use super::{
-    Format, Outcome, default_jobs,
+    Format, Outcome,
     error::CliError,
     output::{ERROR, GOOD, WARNING, fields, paint, plain, record_json, record_line},
-    source::Source,
+    source::{Reading, Source},
 };
 
 /// Check that every rule was kept
@@ -26,8 +26,6 @@ use super::{
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
-    /// The log: a .jsonl file, or - for standard input
-    source: Source,
     /// Check these rules only: ids such as D8, or a letter for all of its rules
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     only: Vec<Rule>,
@@ -43,34 +41,24 @@ pub(super) struct Arguments {
     /// Skip and count events of unknown types and versions; the exit status is then 2
     #[arg(long)]
     skip_unknown: bool,
-    /// Threads that examine rows [default: the machine's cores, 4 at most]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
-    jobs: Option<u16>,
     /// How many findings are printed for people; all are counted
     #[arg(long, value_name = "N", default_value_t = 20)]
     findings: u64,
-    /// How the result is printed
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
-    /// Show what was delivered in records, too
-    #[arg(long)]
-    payload: bool,
+    #[command(flatten)]
+    reading: Reading,
 }
 
 impl Arguments {
     /// Those of a plain `recount verify PATH`.
     pub(super) fn of(path: &Path) -> Self {
         Self {
-            source: Source::of(path),
+            reading: Reading::of(path),
             only: Vec::new(),
             skip: Vec::new(),
             expect: None,
             limits: None,
             skip_unknown: false,
-            jobs: None,
             findings: 20,
-            format: Format::Human,
-            payload: false,
         }
     }
 }
@@ -87,18 +75,18 @@ pub(super) fn run(arguments: &Arguments) -> Result<Outcome, CliError> {
         options.rules = Rules::only(&arguments.only);
     }
     options.rules = options.rules.without(&arguments.skip);
-    options.jobs = arguments.jobs.map_or_else(default_jobs, usize::from);
+    options.jobs = arguments.reading.jobs();
     options.limits = arguments.limits.as_deref().map(read_limits).transpose()?;
     options.expected = arguments.expect;
     options.skip_unknown = arguments.skip_unknown;
-    let source = arguments.source.open()?;
+    let source = arguments.reading.source.open()?;
     let mut printer = Printer { arguments, out: anstream::stdout().lock(), printed: 0 };
     let report = recount_projections::verify(source, &options, |finding| {
         printer.finding(&finding).map_err(|error| io::Error::other(OutputFailed(error)))
     });
     let report = match report {
         Ok(report) => report,
-        Err(error) => return Err(tell_apart(error, &arguments.source)),
+        Err(error) => return Err(tell_apart(error, &arguments.reading.source)),
     };
     printer.report(&report).map_err(CliError::Output)?;
     Ok(if report.is_violated() {
@@ -144,7 +132,7 @@ struct Printer<'a, W: Write> {
 impl<W: Write> Printer<'_, W> {
     fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         self.printed += 1;
-        match self.arguments.format {
+        match self.arguments.reading.format {
             Format::Human if self.printed > self.arguments.findings => Ok(()),
             Format::Human => human_finding(&mut self.out, finding),
             Format::Json => {
@@ -157,7 +145,7 @@ impl<W: Write> Printer<'_, W> {
 
     fn finding_json(&self, finding: &Finding) -> Value {
         let record = |record: &Option<Box<_>>| {
-            record.as_ref().map(|record| record_json(record, self.arguments.payload))
+            record.as_ref().map(|record| record_json(record, self.arguments.reading.payload))
         };
         json!({
             "kind": "finding",
@@ -175,7 +163,7 @@ impl<W: Write> Printer<'_, W> {
     }
 
     fn report(&mut self, report: &Report) -> io::Result<()> {
-        match self.arguments.format {
+        match self.arguments.reading.format {
             Format::Human => self.human_report(report)?,
             Format::Json => {
                 let begin = if self.printed == 0 { "{\"findings\":[" } else { "" };

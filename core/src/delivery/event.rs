@@ -8,7 +8,7 @@ use crate::{
     CanonicalJson, Diagnostic, Digest, Envelope, Instant, MessageId, Receipt, RefusalCode,
     Settlement,
     event::{DomainEvent, Schema},
-    input::natural,
+    json::natural,
     json::{present, read, to_canonical},
 };
 

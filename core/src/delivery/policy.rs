@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::DeliveryError;
 use crate::{
     Envelope,
-    input::{MAX_NATURAL, natural},
+    json::{MAX_NATURAL, natural},
 };
 
 /// How a message is tried.

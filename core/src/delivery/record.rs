@@ -8,8 +8,8 @@ use super::{InvalidRecord, MessageDeliveryPolicy};
 use crate::{
     Diagnostic, Digest, Envelope, Instant, MessageId, Receipt, RefusalCode, SchemaV1, Settlement,
     ThreadId,
-    input::{MAX_NATURAL, natural},
     json::present,
+    json::{MAX_NATURAL, natural},
 };
 
 /// One message of one outbox: its state, and the view that a reader sees.

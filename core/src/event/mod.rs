@@ -15,7 +15,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use crate::{CanonicalJson, Digest, PersistedJson, input::natural, json::present};
+use crate::{CanonicalJson, Digest, PersistedJson, json::natural, json::present};
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(

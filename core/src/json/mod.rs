@@ -105,6 +105,18 @@ where
     T::deserialize(deserializer).map(Some)
 }
 
+/// The largest count, position or revision: canonical JSON's numbers are doubles.
+pub(crate) const MAX_NATURAL: u64 = (1 << 53) - 1;
+
+/// Reads a natural number that canonical JSON can hold.
+pub(crate) fn natural<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let number = u64::deserialize(deserializer)?;
+    if number > MAX_NATURAL {
+        return Err(de::Error::custom(format!("{number} is past 2^53 - 1")));
+    }
+    Ok(number)
+}
+
 /// Reads an object into a map, and refuses a repeated key.
 pub(crate) fn unique_keys<'de, D, T>(deserializer: D) -> Result<BTreeMap<String, T>, D::Error>
 where
