@@ -11,7 +11,10 @@ use recount::Digest;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::lab::{Written, delivery, life, pinned, prepared, rows};
+use crate::{
+    lab::{Written, delivery, life, pinned, prepared, rows},
+    support::Vectors,
+};
 
 const SAMPLE: &[u8] = include_bytes!("vectors/log-sample.jsonl");
 
@@ -304,23 +307,29 @@ fn replay_stops_at_a_bad_event_unless_it_is_to_go_on() {
 }
 
 #[test]
-fn replay_of_the_sample_vectors_gives_the_expected_records() {
-    let shell = Shell::new().with("sample.jsonl", SAMPLE);
-    let expected: Value =
-        serde_json::from_str(include_str!("vectors/log-sample.expected.json")).unwrap();
+fn vectors_log_sample_is_verified_and_replayed_by_the_program() {
     let by_key = |records: &Value| {
         let mut records = records.as_array().unwrap().clone();
         records.sort_by_key(|record| record["key"].to_string());
         records
     };
-    for jobs in 1..=3 {
-        let replayed =
-            shell.json(&format!("replay sample.jsonl --format json --payload --jobs {jobs}"));
-        assert_eq!(by_key(&replayed["records"]), by_key(&expected["records"]));
-        let verified = shell.json(&format!("verify sample.jsonl --format json --jobs {jobs}"));
-        assert_eq!(verified["report"]["root"], expected["root"]);
-        assert_eq!(verified["report"]["violations"], 0);
-        assert_eq!(verified["report"]["coverage"]["events"], expected["events"]);
+    for file in Vectors::all("log-sample.jsonl") {
+        let expected: Value =
+            serde_json::from_str(&file.beside("log-sample.expected.json")).unwrap();
+        let shell = Shell::new().with("sample.jsonl", file.text());
+        for jobs in 1..=3 {
+            let replay = format!("replay sample.jsonl --format json --payload --jobs {jobs}");
+            assert_eq!(by_key(&shell.json(&replay)["records"]), by_key(&expected["records"]));
+            let report =
+                &shell.json(&format!("verify sample.jsonl --format json --jobs {jobs}"))["report"];
+            assert_eq!(report["root"], expected["root"]);
+            assert_eq!(report["violations"], 0);
+            assert_eq!(report["coverage"]["events"], expected["events"]);
+        }
+        let events = expected["events"].as_u64().unwrap();
+        let expect = format!("{events}:{}", expected["root"].as_str().unwrap());
+        let output = shell.output(&format!("verify sample.jsonl --expect {expect}"), b"");
+        assert!(output.status.success());
     }
 }
 

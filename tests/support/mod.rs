@@ -38,6 +38,11 @@ impl Vectors {
         files
     }
 
+    /// The whole text.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Another file of the same folder.
     pub(crate) fn beside(&self, name: &str) -> String {
         Self::read(self.folder.clone(), name).expect("the files belong together").text
