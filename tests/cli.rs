@@ -175,6 +175,18 @@ fn verify_tells_what_is_broken() {
 }
 
 #[test]
+fn warnings_do_not_hide_a_violation() {
+    let mut events =
+        vec![prepared("m", |data| data["policy"]["maxAutomaticAttempts"] = json!(100))];
+    let claim = |at: u64| delivery("claimed", "m", at, json!({"leaseUntilMillis": at + 100}));
+    events.extend((0..30).map(|turn| claim(1_000 + 100 * turn)));
+    events.push(claim(3_950));
+    let shell = Shell::new().with("lost.jsonl", log(&events));
+    let told = shell.run("verify lost.jsonl --findings 2");
+    pinned(|| insta::assert_snapshot!(told));
+}
+
+#[test]
 fn verify_speaks_json_a_finding_a_line() {
     let shell = Shell::new().with("broken.jsonl", broken_log());
     let told = shell.run("verify broken.jsonl --format jsonl");

@@ -41,7 +41,7 @@ pub(super) struct Arguments {
     /// Skip and count events of unknown types and versions; the exit status is then 2
     #[arg(long)]
     skip_unknown: bool,
-    /// How many findings are printed for people; all are counted
+    /// How many violations, and how many warnings, are printed for people; all are counted
     #[arg(long, value_name = "N", default_value_t = 20)]
     findings: u64,
     #[command(flatten)]
@@ -80,7 +80,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Outcome, CliError> {
     options.expected = arguments.expect;
     options.skip_unknown = arguments.skip_unknown;
     let source = arguments.reading.source.open()?;
-    let mut printer = Printer { arguments, out: anstream::stdout().lock(), printed: 0 };
+    let mut printer = Printer { arguments, out: anstream::stdout().lock(), errors: 0, warnings: 0 };
     let report = recount_projections::verify(source, &options, |finding| {
         printer.finding(&finding).map_err(|error| io::Error::other(OutputFailed(error)))
     });
@@ -126,17 +126,24 @@ fn read_limits(path: &Path) -> Result<OutboxLimits, CliError> {
 struct Printer<'a, W: Write> {
     arguments: &'a Arguments,
     out: W,
-    printed: u64,
+    errors: u64,
+    warnings: u64,
 }
 
 impl<W: Write> Printer<'_, W> {
     fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-        self.printed += 1;
+        let is_first = self.errors + self.warnings == 0;
+        // Apart, so that many warnings cannot hide a violation.
+        let printed = match finding.severity() {
+            Severity::Error => &mut self.errors,
+            Severity::Warning => &mut self.warnings,
+        };
+        *printed += 1;
         match self.arguments.reading.format {
-            Format::Human if self.printed > self.arguments.findings => Ok(()),
+            Format::Human if *printed > self.arguments.findings => Ok(()),
             Format::Human => human_finding(&mut self.out, finding),
             Format::Json => {
-                let begin = if self.printed == 1 { "{\"findings\":[" } else { "," };
+                let begin = if is_first { "{\"findings\":[" } else { "," };
                 write!(self.out, "{begin}{}", self.finding_json(finding))
             }
             Format::Jsonl => writeln!(self.out, "{}", self.finding_json(finding)),
@@ -166,7 +173,8 @@ impl<W: Write> Printer<'_, W> {
         match self.arguments.reading.format {
             Format::Human => self.human_report(report)?,
             Format::Json => {
-                let begin = if self.printed == 0 { "{\"findings\":[" } else { "" };
+                let is_empty = self.errors + self.warnings == 0;
+                let begin = if is_empty { "{\"findings\":[" } else { "" };
                 writeln!(self.out, "{begin}],\"report\":{}}}", report_json(report))?;
             }
             Format::Jsonl => writeln!(self.out, "{}", report_json(report))?,
@@ -175,9 +183,15 @@ impl<W: Write> Printer<'_, W> {
     }
 
     fn human_report(&mut self, report: &Report) -> io::Result<()> {
-        let more = self.printed.saturating_sub(self.arguments.findings);
-        if more > 0 {
-            writeln!(self.out, "and {more} more: --format jsonl prints all\n")?;
+        let more = |printed: u64| printed.saturating_sub(self.arguments.findings);
+        let more = [(more(self.errors), "violation"), (more(self.warnings), "warning")];
+        let more: Vec<_> = more
+            .into_iter()
+            .filter(|(number, _)| *number > 0)
+            .map(|(number, noun)| count(number, &format!("more {noun}")))
+            .collect();
+        if !more.is_empty() {
+            writeln!(self.out, "and {}: --format jsonl prints all\n", more.join(", "))?;
         }
         let coverage = &report.coverage;
         writeln!(self.out, "{}", verdict(report))?;

@@ -21,6 +21,8 @@ pub(crate) struct StreamIndex(usize);
 
 #[derive(Debug, Default)]
 struct LogState {
+    /// For how many lines that are no rows a stream was looked for.
+    guesses: u32,
     /// The position that comes next.
     next: u64,
     /// The line that was read last, from 1.
@@ -96,13 +98,16 @@ impl Chain {
     pub(crate) fn place_of(&mut self, line: &Unreadable, offset: u64) -> Place {
         let position = Position::new(self.log.next);
         self.log.next += 1;
-        // The digest before it tells whose next event it was.
+        // The digest before it tells whose next event it was. To find that out all streams are
+        // looked at, which a text of nothing but such lines must not make slow.
+        self.log.guesses += u32::from(line.stream.is_none());
+        let previous = line.previous.filter(|_| self.log.guesses <= GUESSES);
         let owner = |previous: Digest| {
             let mut index = self.index.iter();
             let follows = |index: StreamIndex| self.streams[index.0].is_followed_by(previous);
             index.find(|(_, index)| follows(**index)).map(|(name, _)| name.as_str())
         };
-        let stream = line.stream.as_deref().or_else(|| line.previous.and_then(owner));
+        let stream = line.stream.as_deref().or_else(|| previous.and_then(owner));
         Place {
             position,
             stream: stream.map(ToOwned::to_owned),
@@ -111,6 +116,9 @@ impl Chain {
         }
     }
 }
+
+/// For how many lines that are no rows a stream is looked for.
+const GUESSES: u32 = 1_000;
 
 impl LogState {
     /// L1.
