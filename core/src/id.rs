@@ -6,6 +6,8 @@ use std::{borrow::Borrow, fmt, ops::Deref, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use crate::json::{Cut, Scanner};
+
 /// Why a text is not an id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -113,6 +115,12 @@ macro_rules! text_ids {
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.serialize_str(&self.0)
+            }
+        }
+
+        impl Cut for $name {
+            fn cut(scan: &mut Scanner<'_>) -> Option<Self> {
+                Self::new(scan.plain_string()?).ok()
             }
         }
 

@@ -8,7 +8,9 @@ use serde_json::value::RawValue;
 use crate::{
     AdmissionGroup, AdmissionKey, AgentId, Digest, FenceText, Name, PersistedJson, Principal,
     ThreadId,
-    json::{is_canonical, present, to_canonical, unique_keys},
+    json::{
+        Cut, Scanner, cut_generally, cut_struct, is_canonical, present, to_canonical, unique_keys,
+    },
 };
 
 /// The `schemaVersion` of a value that has had only one so far: the number 1.
@@ -237,6 +239,40 @@ pub struct ReplayDigests {
     #[serde(deserialize_with = "unique_keys")]
     pub tools: BTreeMap<String, Digest>,
 }
+
+impl Cut for Envelope {
+    fn cut(scan: &mut Scanner<'_>) -> Option<Self> {
+        let start = scan.position();
+        let input = PreparedInput::cut(scan)?;
+        Some(Self::of(input, scan.since(start)))
+    }
+}
+
+impl Cut for SchemaV1 {
+    fn cut(scan: &mut Scanner<'_>) -> Option<Self> {
+        scan.literal(b"1").map(|()| Self)
+    }
+}
+
+cut_struct!(PreparedInput {
+    "admissionFence" admission_fence optional,
+    "admissionGroup" admission_group optional,
+    "admissionKey" admission_key,
+    "agentId" agent_id,
+    "authorization" authorization,
+    "definitions" definitions,
+    "deliveryPrincipal" delivery_principal,
+    "input" input,
+    "inputDigest" input_digest,
+    "messageAdmission" message_admission optional,
+    "schemaVersion" schema_version,
+    "threadId" thread_id,
+    "workerAdmission" worker_admission optional,
+});
+cut_struct!(AdmissionFence { "key" key, "policyId" policy_id, "revision" revision });
+cut_struct!(AuthorizationDecision { "decisionId" decision_id, "policyId" policy_id });
+cut_struct!(DefinitionDigests { "agent" agent, "model" model, "replay" replay optional, "tools" tools });
+cut_generally!(ReplayDigests);
 
 #[cfg(test)]
 mod tests {

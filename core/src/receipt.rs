@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Diagnostic, PersistedJson, ReceiptId, SettlementId, SubmissionId, ThreadId,
     instant::is_rfc3339,
-    json::{natural, present, some_unique_keys},
+    json::{cut_generally, cut_struct, natural, present, some_unique_keys},
 };
 
 /// A destination's answer that it admitted an input.
@@ -144,6 +144,14 @@ impl TryFrom<SettlementFields> for Settlement {
         Ok(settlement)
     }
 }
+
+cut_struct!(Receipt {
+    "queueSequence" queue_sequence,
+    "receiptId" receipt_id,
+    "submissionId" submission_id,
+    "threadId" thread_id,
+});
+cut_generally!(Settlement);
 
 #[cfg(test)]
 mod tests {

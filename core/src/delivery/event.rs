@@ -8,8 +8,7 @@ use crate::{
     CanonicalJson, Diagnostic, Digest, Envelope, Instant, MessageId, Receipt, RefusalCode,
     Settlement,
     event::{DomainEvent, Schema},
-    json::natural,
-    json::{present, read, to_canonical},
+    json::{cut_generally, cut_or_read, cut_struct, natural, present, to_canonical},
 };
 
 macro_rules! events {
@@ -25,7 +24,9 @@ macro_rules! events {
             Schema {
                 event_type: $event_type,
                 upcasts: &[],
-                decode: |data| read(data).map(DeliveryEvent::$name).map(DomainEvent::Delivery),
+                decode: |data| {
+                    cut_or_read(data).map(DeliveryEvent::$name).map(DomainEvent::Delivery)
+                },
             },
         )*];
 
@@ -278,4 +279,128 @@ pub struct Deferred {
     pub next_attempt_at_millis: Instant,
     /// Until when it was to wait.
     pub until_millis: Instant,
+}
+
+cut_struct!(Prepared {
+    "atMillis" at_millis,
+    "createdAtMillis" created_at_millis,
+    "deadlineAtMillis" deadline_at_millis,
+    "envelope" envelope,
+    "envelopeDigest" envelope_digest,
+    "key" key,
+    "limits" limits,
+    "messageId" message_id,
+    "policy" policy,
+    "predecessor" predecessor optional,
+});
+cut_struct!(Claimed {
+    "atMillis" at_millis,
+    "leaseUntilMillis" lease_until_millis,
+    "messageId" message_id,
+});
+cut_struct!(Accepted {
+    "atMillis" at_millis,
+    "messageId" message_id,
+    "nextAttemptAtMillis" next_attempt_at_millis,
+    "receipt" receipt,
+});
+cut_struct!(Processed { "atMillis" at_millis, "messageId" message_id, "settlement" settlement });
+cut_struct!(Observed {
+    "atMillis" at_millis,
+    "messageId" message_id,
+    "nextAttemptAtMillis" next_attempt_at_millis,
+});
+cut_struct!(Refused {
+    "atMillis" at_millis,
+    "code" code,
+    "diagnostic" diagnostic optional,
+    "messageId" message_id,
+});
+cut_struct!(Retried {
+    "atMillis" at_millis,
+    "diagnostic" diagnostic optional,
+    "messageId" message_id,
+    "nextAttemptAtMillis" next_attempt_at_millis,
+    "reason" reason,
+});
+cut_struct!(Parked {
+    "atMillis" at_millis,
+    "by" by,
+    "diagnostic" diagnostic optional,
+    "messageId" message_id,
+    "reason" reason,
+    "retryReason" retry_reason optional,
+    "untilMillis" until_millis optional,
+});
+cut_struct!(Recovered {
+    "atMillis" at_millis,
+    "deadlineAtMillis" deadline_at_millis,
+    "generation" generation,
+    "messageId" message_id,
+});
+cut_struct!(Deferred {
+    "atMillis" at_millis,
+    "messageId" message_id,
+    "nextAttemptAtMillis" next_attempt_at_millis,
+    "untilMillis" until_millis,
+});
+cut_generally!(ParkedBy, Diagnostic);
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::json::{Cut, Scanner};
+
+    const SAMPLES: &[(&str, &str)] = &[
+        ("delivery.prepared", include_str!("../../samples/delivery.prepared.v1.json")),
+        ("delivery.claimed", include_str!("../../samples/delivery.claimed.v1.json")),
+        ("delivery.accepted", include_str!("../../samples/delivery.accepted.v1.json")),
+        ("delivery.processed", include_str!("../../samples/delivery.processed.v1.json")),
+        ("delivery.observed", include_str!("../../samples/delivery.observed.v1.json")),
+        ("delivery.refused", include_str!("../../samples/delivery.refused.v1.json")),
+        ("delivery.retried", include_str!("../../samples/delivery.retried.v1.json")),
+        ("delivery.parked", include_str!("../../samples/delivery.parked.v1.json")),
+        ("delivery.recovered", include_str!("../../samples/delivery.recovered.v1.json")),
+        ("delivery.deferred", include_str!("../../samples/delivery.deferred.v1.json")),
+    ];
+
+    fn is_cut<T: Cut>(event_type: &str) -> bool {
+        let (_, sample) = SAMPLES.iter().find(|sample| sample.0 == event_type).unwrap();
+        T::cut(&mut Scanner::new(sample.trim_end())).is_some()
+    }
+
+    #[test]
+    fn every_type_is_cut_by_position() {
+        assert!(is_cut::<Prepared>("delivery.prepared"));
+        assert!(is_cut::<Claimed>("delivery.claimed"));
+        assert!(is_cut::<Accepted>("delivery.accepted"));
+        assert!(is_cut::<Processed>("delivery.processed"));
+        assert!(is_cut::<Observed>("delivery.observed"));
+        assert!(is_cut::<Refused>("delivery.refused"));
+        assert!(is_cut::<Retried>("delivery.retried"));
+        assert!(is_cut::<Parked>("delivery.parked"));
+        assert!(is_cut::<Recovered>("delivery.recovered"));
+        assert!(is_cut::<Deferred>("delivery.deferred"));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_cut_by_position_is_what_the_general_reader_reads(
+            sample in prop::sample::select(SAMPLES),
+            edits in prop::collection::vec((any::<prop::sample::Index>(), "[\\\\\"{}:, 0-9a-fé]?"), 0..3),
+        ) {
+            let (event_type, mut data) = (sample.0, sample.1.trim_end().to_owned());
+            for (at, with) in edits {
+                let at = at.index(data.len());
+                if let Some(char) = data.get(at..).and_then(|rest| rest.chars().next()) {
+                    data.replace_range(at..at + char.len_utf8(), &with);
+                }
+            }
+            // A space in front is nothing that is cut by position.
+            let generally = DomainEvent::decode(event_type, 1, &format!(" {data}"));
+            prop_assert_eq!(DomainEvent::decode(event_type, 1, &data), generally, "{}", data);
+        }
+    }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::DeliveryError;
 use crate::{
     Envelope,
-    json::{MAX_NATURAL, natural},
+    json::{MAX_NATURAL, cut_struct, natural},
 };
 
 /// How a message is tried.
@@ -127,6 +127,21 @@ impl OutboxLimits {
         if bytes > limit { Err(DeliveryError::EnvelopeBytes { bytes, limit }) } else { Ok(()) }
     }
 }
+
+cut_struct!(MessageDeliveryPolicy {
+    "attemptTimeoutMillis" attempt_timeout_millis,
+    "maxAutomaticAttempts" max_automatic_attempts,
+    "retryBaseMillis" retry_base_millis,
+    "retryMaxMillis" retry_max_millis,
+    "settlementPollMillis" settlement_poll_millis,
+});
+cut_struct!(OutboxLimits {
+    "maxEnvelopeBytes" max_envelope_bytes,
+    "maxPendingPerOwner" max_pending_per_owner,
+    "maxPendingUpdatesPerOwner" max_pending_updates_per_owner,
+    "maxRetainedPerOwner" max_retained_per_owner,
+    "maxRetainedUpdatesPerOwner" max_retained_updates_per_owner,
+});
 
 #[cfg(test)]
 mod tests {

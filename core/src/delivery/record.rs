@@ -8,8 +8,7 @@ use super::{InvalidRecord, MessageDeliveryPolicy};
 use crate::{
     Diagnostic, Digest, Envelope, Instant, MessageId, Receipt, RefusalCode, SchemaV1, Settlement,
     ThreadId,
-    json::present,
-    json::{MAX_NATURAL, natural},
+    json::{MAX_NATURAL, cut_generally, cut_struct, natural, present},
 };
 
 /// One message of one outbox: its state, and the view that a reader sees.
@@ -250,3 +249,6 @@ impl MessageDeliveryRecord {
 pub(super) fn settles(settlement: &Settlement, receipt: &Receipt) -> bool {
     settlement.receipt_id == receipt.receipt_id && settlement.submission_id == receipt.submission_id
 }
+
+cut_struct!(MessageDeliveryKey { "messageId" message_id, "ownerThreadId" owner_thread_id });
+cut_generally!(ParkReason, RetryReason);

@@ -147,7 +147,7 @@ impl<'a> Row<'a> {
         let data = scan.value(Limits::ROW)?;
         scan.literal(b",\"metadata\":")?;
         let metadata = scan.value(Limits::ROW)?;
-        if metadata != "{}" && serde_json::from_str::<MetadataShape<'_>>(metadata).is_err() {
+        if !is_metadata(metadata) {
             return None;
         }
         scan.literal(b",\"previousDigest\":\"")?;
@@ -163,7 +163,7 @@ impl<'a> Row<'a> {
         scan.literal(b",\"type\":")?;
         let event_type = scan.plain_string()?;
         scan.literal(b"}")?;
-        let event = &text[event_start..scan.position()];
+        let event = scan.since(event_start);
         scan.literal(b",\"position\":")?;
         let position = Position::new(scan.natural()?)?;
         scan.literal(b"}")?;
@@ -266,6 +266,14 @@ struct MetadataShape<'a> {
     correlation_id: Option<Cow<'a, str>>,
     #[serde(default, deserialize_with = "object")]
     custom: Option<PersistedJson>,
+}
+
+/// Whether canonical JSON is metadata; nearly all of it is empty, or names an actor.
+fn is_metadata(json: &str) -> bool {
+    let actor = json.strip_prefix("{\"actor\":\"").and_then(|rest| rest.strip_suffix("\"}"));
+    json == "{}"
+        || actor.is_some_and(|actor| !actor.contains('"'))
+        || serde_json::from_str::<MetadataShape<'_>>(json).is_ok()
 }
 
 fn recorded_at<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Instant, D::Error> {

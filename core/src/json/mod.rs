@@ -2,15 +2,18 @@
 //!
 //! Two readers stand here. The general one takes any JSON text, refuses what two readers could
 //! understand differently, and writes it canonically. The scanner only answers whether a text is
-//! canonical already, which is what nearly every byte of a log is; a test holds that they agree.
+//! canonical already, which is what nearly every byte of a log is, and cuts our own types out of it
+//! by position; tests hold that they agree.
 
 mod canonical;
+mod cut;
 mod error;
 mod number;
 mod persisted;
 mod scan;
 
 pub use canonical::canonicalize;
+pub(crate) use cut::{Cut, cut_generally, cut_or_read, cut_struct};
 pub use error::{JsonError, JsonErrorKind};
 pub use persisted::{CanonicalJson, PersistedJson};
 pub(crate) use scan::Scanner;

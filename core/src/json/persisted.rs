@@ -87,6 +87,11 @@ impl PersistedJson {
         Self::parse(&value.to_string())
     }
 
+    /// Takes JSON that the caller knows to be within the bounds.
+    pub(super) fn from_canonical(json: CanonicalJson) -> Self {
+        Self(json)
+    }
+
     /// The canonical text.
     pub fn as_str(&self) -> &str {
         self.0.as_str()

@@ -37,6 +37,11 @@ impl<'a> Scanner<'a> {
         self.at
     }
 
+    /// What was stepped over since a position.
+    pub(crate) fn since(&self, start: usize) -> &'a str {
+        &self.text[start..self.at]
+    }
+
     pub(crate) fn is_at_end(&self) -> bool {
         self.at == self.text.len()
     }
@@ -45,6 +50,13 @@ impl<'a> Scanner<'a> {
     pub(crate) fn literal<const N: usize>(&mut self, expected: &[u8; N]) -> Option<()> {
         let found = self.text.as_bytes().get(self.at..)?.first_chunk::<N>()?;
         (found == expected).then(|| self.at += N)
+    }
+
+    /// Steps over a key with its quotes and colon, and what stands before it; or over nothing.
+    pub(crate) fn key(&mut self, before: u8, key: &str) -> Option<()> {
+        let (first, rest) = self.text.as_bytes().get(self.at..)?.split_first()?;
+        let is_there = *first == before && rest.starts_with(key.as_bytes());
+        is_there.then(|| self.at += 1 + key.len())
     }
 
     /// Steps over so many bytes of ASCII and returns them.
@@ -71,6 +83,7 @@ impl<'a> Scanner<'a> {
     /// Steps over one value and returns its text.
     pub(crate) fn value(&mut self, limits: Limits) -> Option<&'a str> {
         let start = self.at;
+        self.nodes = 0;
         self.nested(limits.depth, limits)?;
         Some(&self.text[start..self.at])
     }
