@@ -27,7 +27,9 @@ pub struct MerkleTree {
 impl MerkleTree {
     /// The leaf of an event; it depends on nothing else, so it can be computed beside the fold.
     pub fn leaf(event: Digest) -> Digest {
-        Digest::of_parts(&[&[0], event.as_bytes()])
+        let mut bytes = [0; 33];
+        bytes[1..].copy_from_slice(event.as_bytes());
+        Digest::of_bytes(&bytes)
     }
 
     /// Adds the next leaf.
@@ -60,7 +62,10 @@ impl MerkleTree {
 }
 
 fn join(left: Digest, right: Digest) -> Digest {
-    Digest::of_parts(&[&[1], left.as_bytes(), right.as_bytes()])
+    let mut bytes = [1; 65];
+    bytes[1..33].copy_from_slice(left.as_bytes());
+    bytes[33..].copy_from_slice(right.as_bytes());
+    Digest::of_bytes(&bytes)
 }
 
 #[cfg(test)]

@@ -23,7 +23,9 @@ pub struct BlockReader<R> {
 /// Some lines of a text.
 #[derive(Debug, Default)]
 pub struct Block {
-    bytes: Vec<u8>,
+    /// As long as it ever was, so that it is not filled with zeros again and again.
+    buffer: Vec<u8>,
+    length: usize,
     offset: u64,
     oversized: Option<Oversized>,
 }
@@ -60,39 +62,51 @@ impl<R: Read> BlockReader<R> {
     ///
     /// Those of the source.
     pub fn next(&mut self, block: &mut Block) -> io::Result<bool> {
-        block.bytes.clear();
+        block.length = 0;
         block.oversized = None;
         block.offset = self.offset;
-        block.bytes.append(&mut self.rest);
+        block.room(self.rest.len()).copy_from_slice(&self.rest);
+        block.length = self.rest.len();
+        self.rest.clear();
         while !self.is_done {
-            let read = self.fill(&mut block.bytes)?;
-            let end = memchr::memrchr(b'\n', &block.bytes[block.bytes.len() - read..])
-                .map(|at| block.bytes.len() - read + at + 1);
-            if let Some(end) = end {
-                self.rest.extend_from_slice(&block.bytes[end..]);
-                block.bytes.truncate(end);
+            let before = block.length;
+            self.fill(block)?;
+            if let Some(end) = memchr::memrchr(b'\n', &block.bytes()[before..]) {
+                let end = before + end + 1;
+                self.rest.extend_from_slice(&block.bytes()[end..]);
+                block.length = end;
                 break;
             }
-            if block.bytes.len() > MAX_ROW_BYTES {
+            if block.length > MAX_ROW_BYTES {
                 let (skipped, line_end) = self.skip_line()?;
-                let length = block.bytes.len() as u64 + skipped;
+                let length = block.length as u64 + skipped;
                 block.oversized = Some(Oversized { offset: self.offset, length });
-                block.bytes.clear();
+                block.length = 0;
                 self.offset += length + line_end;
                 return Ok(true);
             }
         }
-        self.offset += block.bytes.len() as u64;
-        Ok(!block.bytes.is_empty())
+        self.offset += block.length as u64;
+        Ok(block.length > 0)
     }
 
     /// Reads some more, until a block is full or the text ends.
-    fn fill(&mut self, bytes: &mut Vec<u8>) -> io::Result<usize> {
-        let before = bytes.len();
-        let wanted = BLOCK_BYTES.saturating_sub(before).max(BLOCK_BYTES / 2);
-        let read = (&mut self.source).take(wanted as u64).read_to_end(bytes)?;
-        self.is_done = read < wanted;
-        Ok(bytes.len() - before)
+    fn fill(&mut self, block: &mut Block) -> io::Result<()> {
+        let wanted = BLOCK_BYTES.saturating_sub(block.length).max(BLOCK_BYTES / 2);
+        let end = block.length + wanted;
+        while block.length < end {
+            let room = block.room(end - block.length);
+            match self.source.read(room) {
+                Ok(0) => {
+                    self.is_done = true;
+                    break;
+                }
+                Ok(read) => block.length += read,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// Reads up to the next line end, keeps what is behind it, and returns how long the line went
@@ -120,11 +134,24 @@ impl<R: Read> BlockReader<R> {
 }
 
 impl Block {
+    fn bytes(&self) -> &[u8] {
+        &self.buffer[..self.length]
+    }
+
+    /// Room for so many more bytes.
+    fn room(&mut self, length: usize) -> &mut [u8] {
+        let end = self.length + length;
+        if self.buffer.len() < end {
+            self.buffer.resize(end, 0);
+        }
+        &mut self.buffer[self.length..end]
+    }
+
     /// The lines, in order.
     pub fn lines(&self) -> impl Iterator<Item = Line<'_>> {
         let mut start = 0;
         std::iter::from_fn(move || {
-            let rest = self.bytes.get(start..).filter(|rest| !rest.is_empty())?;
+            let rest = self.bytes().get(start..).filter(|rest| !rest.is_empty())?;
             let end = memchr::memchr(b'\n', rest);
             let bytes = &rest[..end.unwrap_or(rest.len())];
             let offset = self.offset + start as u64;
