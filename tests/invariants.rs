@@ -179,7 +179,7 @@ fn what_spans_messages_is_not_decided_once_one_of_them_is_set_aside() {
     ];
     let (found, report) = findings(&rows(&events).concat(), &VerifyOptions::default());
     assert_eq!(found, ["D5 2 leaseUntilMillis is 1, expected 1100"]);
-    let unchecked: Vec<_> = report.coverage.unchecked.iter().map(|(_, number)| *number).collect();
+    let unchecked: Vec<_> = report.coverage.unchecked.values().copied().collect();
     assert_eq!(unchecked, [1, 1], "{:?}", report.coverage.unchecked);
 }
 

@@ -267,8 +267,7 @@ fn verdict(report: &Report) -> String {
 /// What was checked, what was not, and why.
 fn coverage_line(report: &Report) -> String {
     let coverage = &report.coverage;
-    let unchecked: u64 =
-        coverage.unchecked.iter().chain(&coverage.ignored).map(|(_, number)| number).sum();
+    let unchecked: u64 = coverage.unchecked.values().chain(coverage.ignored.values()).sum();
     let left_out = coverage.events_set_aside + coverage.unknown_skipped + unchecked;
     let full = coverage.events.saturating_sub(left_out);
     let mut line = format!("{full} of {} against {}", coverage.events, report.rules);

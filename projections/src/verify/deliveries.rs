@@ -66,13 +66,15 @@ impl<F: FnMut(Finding) -> io::Result<()>> Verifier<'_, F> {
                 self.coverage.events_set_aside += 1;
                 return Ok(());
             }
-            Legal::Unchecked(why) => count(&mut self.coverage.unchecked, why.as_str()),
+            Legal::Unchecked(why) => {
+                *self.coverage.unchecked.entry(why.as_str()).or_default() += 1;
+            }
             Legal::Ok | Legal::Violation(_) => {}
         }
         let Followed { record, lost_attempt } = match outbox.follow(event) {
             Ok(followed) => followed,
             Err(why) => {
-                count(&mut self.coverage.ignored, why.as_str());
+                *self.coverage.ignored.entry(why.as_str()).or_default() += 1;
                 return Ok(());
             }
         };
@@ -195,11 +197,4 @@ fn after(
     };
     record.evolve(event);
     Some(Box::new(record))
-}
-
-fn count(counts: &mut Vec<(&'static str, u64)>, why: &'static str) {
-    match counts.iter_mut().find(|(counted, _)| *counted == why) {
-        Some((_, count)) => *count += 1,
-        None => counts.push((why, 1)),
-    }
 }

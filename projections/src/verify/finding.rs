@@ -1,6 +1,6 @@
 //! What a verification says.
 
-use std::str::FromStr;
+use std::{collections::BTreeMap, str::FromStr};
 
 use recount_core::{Digest, Invariant, Severity, delivery::MessageDeliveryRecord, log::Place};
 use serde::Serialize;
@@ -49,9 +49,9 @@ pub struct Coverage {
     /// Later events of such messages.
     pub events_set_aside: u64,
     /// Events of which a rule could not be decided any more, by why.
-    pub unchecked: Vec<(&'static str, u64)>,
+    pub unchecked: BTreeMap<&'static str, u64>,
     /// Events that changed nothing, by why: they break a rule that was not asked for.
-    pub ignored: Vec<(&'static str, u64)>,
+    pub ignored: BTreeMap<&'static str, u64>,
     /// Events whose type or version is not known, where they were to be skipped.
     pub unknown_skipped: u64,
 }
