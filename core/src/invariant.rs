@@ -114,6 +114,22 @@ impl FromStr for Invariant {
 }
 
 /// Whether an event could have been the answer to a command in the state before it.
+///
+/// # Examples
+///
+/// ```
+/// use recount_core::delivery::{Outbox, OutboxLimits};
+/// use recount_core::{Invariant, Legal, ThreadId};
+/// # use recount_core::doc::message;
+///
+/// let mut outbox = Outbox::new(ThreadId::new("sender")?);
+/// let prepared = message("m-1").decide(&OutboxLimits::default())?.into();
+/// assert_eq!(outbox.legal(&prepared, None), Legal::Ok);
+/// outbox.evolve(&prepared);
+/// let Legal::Violation(broken) = outbox.legal(&prepared, None) else { unreachable!() };
+/// assert_eq!(broken.to_string(), "D1: the message was prepared before");
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Legal {

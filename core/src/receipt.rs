@@ -11,6 +11,17 @@ use crate::{
 };
 
 /// A destination's answer that it admitted an input.
+///
+/// # Examples
+///
+/// ```
+/// use recount_core::Receipt;
+///
+/// let text = r#"{"queueSequence":7,"receiptId":"r","submissionId":"s","threadId":"t"}"#;
+/// let receipt: Receipt = serde_json::from_str(text)?;
+/// assert_eq!(receipt.queue_sequence, 7);
+/// # Ok::<_, serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Receipt {
@@ -26,6 +37,21 @@ pub struct Receipt {
 }
 
 /// How a submission ended.
+///
+/// # Examples
+///
+/// ```
+/// use recount_core::{Outcome, Settlement, SettlementError};
+///
+/// let mut settlement: Settlement = serde_json::from_str(
+///     r#"{"outcome":"completed","receiptId":"r","settledAt":"2026-11-30T09:00:00Z",
+///         "settlementId":"t","submissionId":"s"}"#,
+/// )?;
+/// assert_eq!(settlement.check(), Ok(()));
+/// settlement.outcome = Outcome::Failed;
+/// assert_eq!(settlement.check(), Err(SettlementError::Failure));
+/// # Ok::<_, serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, try_from = "SettlementFields")]
 pub struct Settlement {

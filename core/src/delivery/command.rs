@@ -8,6 +8,22 @@ use crate::{
 };
 
 /// A message to be prepared.
+///
+/// # Examples
+///
+/// ```
+/// use recount_core::delivery::{OutboxLimits, PrepareMessage};
+/// # use recount_core::doc::message;
+///
+/// let mut message: PrepareMessage = message("m-1");
+/// assert!(message.decide(&OutboxLimits::default()).is_ok());
+/// message.predecessor = Some(message.key.message_id.clone());
+/// let error = message.decide(&OutboxLimits::default()).unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "the message cannot be prepared: a predecessor is another message",
+/// );
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PrepareMessage {

@@ -4,6 +4,20 @@ use super::MessageDeliveryStatus;
 use crate::{Digest, Instant, MessageId, ThreadId};
 
 /// Why a wish about a message was not granted. Nothing was changed.
+///
+/// # Examples
+///
+/// ```
+/// use recount_core::Digest;
+/// use recount_core::delivery::{ErrorReason, OutboxLimits};
+/// # use recount_core::doc::message;
+///
+/// let mut message = message("m-1");
+/// message.envelope.input_digest = Digest::ZERO;
+/// let error = message.decide(&OutboxLimits::default()).unwrap_err();
+/// assert_eq!(error.reason(), ErrorReason::Corrupt);
+/// assert_eq!(error.operation(), "input-digest");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeliveryError {

@@ -14,6 +14,25 @@ use crate::{
 macro_rules! events {
     ($($(#[$doc:meta])* $name:ident($held:ty), $event_type:literal;)*) => {
         /// What happened to a message.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use recount_core::delivery::{Claimed, DeliveryEvent};
+        /// use recount_core::{Instant, MessageId};
+        ///
+        /// let event = DeliveryEvent::from(Claimed {
+        ///     at_millis: Instant::from_millis(5)?,
+        ///     lease_until_millis: Instant::from_millis(9)?,
+        ///     message_id: MessageId::new("m-1")?,
+        /// });
+        /// assert_eq!(event.event_type(), "delivery.claimed");
+        /// assert_eq!(
+        ///     event.to_data().as_str(),
+        ///     r#"{"atMillis":5,"leaseUntilMillis":9,"messageId":"m-1"}"#,
+        /// );
+        /// # Ok::<_, Box<dyn std::error::Error>>(())
+        /// ```
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum DeliveryEvent {
             $($(#[$doc])* $name($held),)*

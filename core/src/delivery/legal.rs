@@ -10,6 +10,25 @@ impl MessageDeliveryRecord {
     /// Whether `decide` could have answered with this event here, the outbox left aside.
     ///
     /// What the result is as a record is not looked at: [`MessageDeliveryRecord::check`] does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use recount_core::delivery::{Claimed, MessageDeliveryRecord, OutboxLimits};
+    /// use recount_core::{Instant, Invariant, Legal};
+    /// # use recount_core::doc::message;
+    ///
+    /// let prepared = message("m-1").decide(&OutboxLimits::default())?;
+    /// let record = MessageDeliveryRecord::of(&prepared);
+    /// let early = Claimed {
+    ///     at_millis: Instant::from_millis(999)?,
+    ///     lease_until_millis: Instant::from_millis(30_999)?,
+    ///     message_id: prepared.message_id.clone(),
+    /// };
+    /// let Legal::Violation(broken) = record.legal(&early.into()) else { unreachable!() };
+    /// assert_eq!(broken.invariant, Invariant::D5);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     pub fn legal(&self, event: &DeliveryEvent) -> Legal {
         let is_prepared = matches!(event, DeliveryEvent::Prepared(_));
         if self.status.is_finished() && !is_prepared {
@@ -90,6 +109,21 @@ impl Prepared {
     /// Holds both digests (D2) and the envelope's size (D10) against the content.
     ///
     /// This needs no state. `limits` stand in for those that were recorded.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use recount_core::Digest;
+    /// use recount_core::delivery::OutboxLimits;
+    /// # use recount_core::doc::message;
+    ///
+    /// let mut prepared = message("m-1").decide(&OutboxLimits::default())?;
+    /// assert_eq!(prepared.check_content(None), Ok(()));
+    /// prepared.envelope_digest = Digest::ZERO;
+    /// let broken = prepared.check_content(None).unwrap_err();
+    /// assert_eq!(broken.invariant.id(), "D2");
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -366,6 +366,29 @@ impl Outbox {
     /// Drops a finished message from memory and returns it.
     ///
     /// Its places stay taken, its id stays known, and so does its admission.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use recount_core::delivery::{Evolved, Ignored, MessageDeliveryStatus, Outbox, OutboxLimits, Refused};
+    /// use recount_core::{RefusalCode, ThreadId};
+    /// # use recount_core::doc::message;
+    ///
+    /// let mut outbox = Outbox::new(ThreadId::new("sender")?);
+    /// let prepared = message("m-1").decide(&OutboxLimits::default())?;
+    /// let (at_millis, message_id) = (prepared.at_millis, prepared.message_id.clone());
+    /// let code = RefusalCode::new("unwanted")?;
+    /// outbox.evolve(&prepared.into());
+    /// assert_eq!(outbox.forget("m-1"), None, "it is not finished");
+    ///
+    /// let refused = Refused { at_millis, code, diagnostic: None, message_id }.into();
+    /// outbox.evolve(&refused);
+    /// let record = outbox.forget("m-1").expect("it is refused");
+    /// assert_eq!(record.status, MessageDeliveryStatus::Refused);
+    /// assert_eq!(outbox.counts().retained, 1);
+    /// assert_eq!(outbox.evolve(&refused), Evolved::Ignored(Ignored::Finished));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     pub fn forget(&mut self, message_id: &str) -> Option<MessageDeliveryRecord> {
         self.record(message_id).filter(|record| record.status.is_finished())?;
         let Some(Kept::Record(record)) = self.messages.remove(message_id) else {
@@ -385,6 +408,21 @@ impl Outbox {
     }
 
     /// Stops following a message that broke a rule; its events change nothing from now on.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use recount_core::delivery::{Outbox, OutboxLimits};
+    /// use recount_core::{Legal, ThreadId, Unchecked};
+    /// # use recount_core::doc::message;
+    ///
+    /// let mut outbox = Outbox::new(ThreadId::new("sender")?);
+    /// let prepared = message("m-1").decide(&OutboxLimits::default())?.into();
+    /// outbox.evolve(&prepared);
+    /// outbox.set_aside(prepared.message_id());
+    /// assert_eq!(outbox.legal(&prepared, None), Legal::Unchecked(Unchecked::SetAside));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     pub fn set_aside(&mut self, message_id: &MessageId) {
         self.messages.insert(message_id.clone(), Kept::SetAside);
     }

@@ -14,6 +14,35 @@ use crate::{
 /// One message of one outbox: its state, and the view that a reader sees.
 ///
 /// It is folded from the message's events and changed by nothing else.
+///
+/// # Examples
+///
+/// ```
+/// use recount_core::delivery::{
+///     MessageDeliveryChange, MessageDeliveryCommand, MessageDeliveryRecord, OutboxLimits,
+/// };
+/// use recount_core::{Instant, Legal};
+/// # use recount_core::doc::message;
+///
+/// let prepared = message("m-1").decide(&OutboxLimits::default())?;
+/// let mut record = MessageDeliveryRecord::of(&prepared);
+/// assert_eq!(record.effective_deadline(), Some(Instant::from_millis(1_000)?));
+///
+/// let claim = MessageDeliveryCommand {
+///     expected_version: 1,
+///     now_millis: Instant::from_millis(1_500)?,
+///     change: MessageDeliveryChange::Claim,
+/// };
+/// let claimed = record.decide(&claim)?;
+/// assert_eq!(record.legal(&claimed), Legal::Ok);
+/// record.evolve(&claimed);
+/// assert_eq!((record.version, record.retry.attempts), (2, 1));
+/// assert_eq!(record.lease_until_millis, Some(Instant::from_millis(31_500)?));
+///
+/// let again = record.decide(&claim).unwrap_err();
+/// assert_eq!(again.to_string(), "Claim: decided on version 1, the message is at 2");
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MessageDeliveryRecord {
@@ -190,6 +219,20 @@ impl MessageDeliveryRecord {
     }
 
     /// Holds the fields against one another (D3).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use recount_core::delivery::{InvalidRecord, MessageDeliveryRecord, OutboxLimits};
+    /// # use recount_core::doc::message;
+    ///
+    /// let prepared = message("m-1").decide(&OutboxLimits::default())?;
+    /// let mut record = MessageDeliveryRecord::of(&prepared);
+    /// assert_eq!(record.check(), Ok(()));
+    /// record.deadline_at_millis = record.created_at_millis;
+    /// assert_eq!(record.check(), Err(InvalidRecord::Deadline));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -72,6 +72,15 @@ counters! {
 }
 
 /// The last event of a stream: what an append expects to stand there.
+///
+/// # Examples
+///
+/// ```
+/// use recount_core::{Digest, Revision, StreamHead};
+///
+/// let head = StreamHead { revision: Revision::ZERO.next(), digest: Digest::of_bytes(b"event") };
+/// assert_eq!(head.revision.get(), 1);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamHead {
     /// Its place in the stream.
@@ -81,6 +90,18 @@ pub struct StreamHead {
 }
 
 /// What the writer of an event says beside it.
+///
+/// # Examples
+///
+/// ```
+/// use recount_core::{Metadata, PersistedJson};
+///
+/// let mut metadata = Metadata::of_actor("driver-1");
+/// metadata.custom = Some(PersistedJson::parse(r#"{"host": "a"}"#)?);
+/// let text = serde_json::to_string(&metadata)?;
+/// assert_eq!(text, r#"{"actor":"driver-1","custom":{"host":"a"}}"#);
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Metadata {

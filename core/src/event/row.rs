@@ -193,6 +193,32 @@ impl RecordedEvent {
     /// Reads a row and checks all that can be checked of it alone: spelling, digest, the stream's
     /// name.
     ///
+    /// # Examples
+    ///
+    /// ```
+    /// use recount_core::{
+    ///     DomainEvent, EventBatch, EventDraft, Instant, Metadata, Position, RecordedEvent, RowError,
+    ///     StreamName, delivery::OutboxLimits, write_row,
+    /// };
+    /// # use recount_core::doc::message;
+    ///
+    /// let prepared = message("m-1").decide(&OutboxLimits::default())?;
+    /// let draft = EventDraft::of(&DomainEvent::Delivery(prepared.into()), Metadata::of_actor("host"));
+    /// let stream = StreamName::parse("delivery-sender")?;
+    /// let batch = EventBatch::seal(stream, None, [draft], Instant::from_millis(1_000)?)?;
+    /// let mut row = Vec::new();
+    /// write_row(&mut row, Position::ZERO, &batch.events()[0]);
+    ///
+    /// let row = row.trim_ascii_end();
+    /// let recorded = RecordedEvent::read(row)?;
+    /// assert_eq!(recorded.event, batch.events()[0]);
+    ///
+    /// let edited = String::from_utf8(row.to_vec())?.replace("host", "nobody");
+    /// let error = RecordedEvent::read(edited.as_bytes()).unwrap_err();
+    /// assert!(matches!(error, RowError::Digest { .. }));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`RowError`], by what is wrong first.

@@ -37,6 +37,40 @@ pub const MAX_APPENDED_ROW_BYTES: usize = 1 << 20;
 pub type Source = Box<dyn Error + Send + Sync>;
 
 /// A log of events.
+///
+/// # Examples
+///
+/// ```
+/// use recount_core::{
+///     DomainEvent, EventBatch, EventDraft, Instant, Metadata, StreamName, delivery::OutboxLimits,
+///     log::{AppendError, Direction, EventLog, MemoryLog},
+/// };
+/// use futures_util::TryStreamExt;
+/// # use recount_core::doc::message;
+/// # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+/// # runtime.block_on(async {
+///
+/// let log: Box<dyn EventLog> = Box::new(MemoryLog::new());
+/// let draft = |id| {
+///     let prepared = message(id).decide(&OutboxLimits::default())?.into();
+///     Ok::<_, Box<dyn std::error::Error>>(EventDraft::of(&DomainEvent::Delivery(prepared), Metadata::default()))
+/// };
+/// let stream = StreamName::parse("delivery-sender")?;
+/// let first = EventBatch::seal(stream.clone(), None, [draft("m-1")?], Instant::ZERO)?;
+/// let appended = log.append(first.clone()).await?;
+/// assert_eq!(log.append(first).await?, appended, "a repeat is answered as the first time");
+///
+/// let other = EventBatch::seal(stream.clone(), None, [draft("m-2")?], Instant::ZERO)?;
+/// let error = log.append(other).await.unwrap_err();
+/// assert!(matches!(error, AppendError::Conflict { actual, .. } if actual == Some(appended.head)));
+///
+/// let events: Vec<_> =
+///     log.read_stream(&stream, None, Direction::Forward, 10).try_collect().await?;
+/// assert_eq!(events.len(), 1);
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 pub trait EventLog: Send + Sync {
     /// Appends a batch: all of it or nothing, durable when it is answered.
     ///
@@ -217,6 +251,16 @@ pub enum Damage {
 }
 
 /// A place in a log, as far as it is known.
+///
+/// # Examples
+///
+/// ```
+/// use recount_core::{Position, log::Place};
+///
+/// let place = Place { position: Some(Position::ZERO), offset: Some(0), ..Place::default() };
+/// assert_eq!(place.to_string(), "position 0, byte 0");
+/// assert_eq!(Place::default().to_string(), "an unknown place");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// The position.

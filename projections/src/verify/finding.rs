@@ -57,6 +57,17 @@ pub struct Coverage {
 }
 
 /// How a verification ended.
+///
+/// # Examples
+///
+/// ```
+/// use recount_projections::{VerifyOptions, verify};
+///
+/// let report = verify(&b""[..], &VerifyOptions::default(), |_| Ok(()))?;
+/// assert!(!report.is_violated() && !report.is_incomplete());
+/// assert_eq!((report.coverage.events, report.last_position), (0, None));
+/// # Ok::<_, std::io::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {

@@ -24,6 +24,19 @@ use crate::{
 use chain::Broken;
 
 /// How a log is verified.
+///
+/// # Examples
+///
+/// ```
+/// use recount_projections::{Rules, VerifyOptions, verify};
+///
+/// let mut options = VerifyOptions::default();
+/// assert_eq!((options.rules, options.jobs), (Rules::ALL, 1));
+/// options.expected = "1:0000000000000000000000000000000000000000000000000000000000000000".parse().ok();
+/// let report = verify(&b""[..], &options, |_| Ok(()))?;
+/// assert_eq!(report.mismatch.as_deref(), Some("expected 1 events, found 0"));
+/// # Ok::<_, std::io::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct VerifyOptions {

@@ -11,6 +11,20 @@ use crate::MAX_ROW_BYTES;
 const BLOCK_BYTES: usize = 128 << 10;
 
 /// Reads blocks of whole lines.
+///
+/// # Examples
+///
+/// ```
+/// use recount_core::log::jsonl::{Block, BlockReader};
+///
+/// let mut reader = BlockReader::new(&b"one\ntwo\n"[..]);
+/// let mut block = Block::default();
+/// assert!(reader.next(&mut block)?);
+/// let lines: Vec<_> = block.lines().map(|line| (line.bytes, line.offset, line.is_ended)).collect();
+/// assert_eq!(lines, [(&b"one"[..], 0, true), (b"two", 4, true)]);
+/// assert!(!reader.next(&mut block)?);
+/// # Ok::<_, std::io::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct BlockReader<R> {
     source: R,
