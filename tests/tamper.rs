@@ -2,7 +2,10 @@
 
 use recount::{Expected, Report, VerifyOptions};
 
-use crate::lab::{findings, life, rows};
+use crate::{
+    lab::{findings, life, rows},
+    support::for_all,
+};
 
 const SAMPLE: &[u8] = include_bytes!("vectors/log-sample.jsonl");
 
@@ -216,4 +219,34 @@ fn one_job_and_several_find_the_same() {
     let one = findings(&text, &options);
     options.jobs = 4;
     assert_eq!(findings(&text, &options), one);
+}
+
+#[test]
+fn no_text_makes_a_reader_panic_and_none_is_read_without_a_word() {
+    use proptest::prelude::*;
+
+    let piece = prop_oneof![
+        prop::sample::select(sample()[..40].to_vec()).prop_map(<[u8]>::to_vec),
+        prop::collection::vec(any::<u8>(), 0..80),
+        "[\\[\\]{}\":,0-9a-z\n]{0,60}".prop_map(String::into_bytes),
+    ];
+    let text = prop::collection::vec((piece, any::<prop::sample::Index>(), any::<bool>()), 0..12);
+    for_all(text, |pieces| {
+        let mut text = Vec::new();
+        for (piece, at, is_cut) in pieces {
+            let end = if is_cut { at.index(piece.len() + 1) } else { piece.len() };
+            text.extend_from_slice(&piece[..end]);
+        }
+        let (found, report) = findings(&text, &VerifyOptions::default());
+        let mut options = recount::ReplayOptions::default();
+        options.keep_going = true;
+        let replayed = recount::replay(&text[..], &options, |_| Ok(())).unwrap();
+        let lines = report.coverage.events + report.coverage.unreadable;
+        prop_assert_eq!(lines, text.split_inclusive(|byte| *byte == b'\n').count() as u64);
+        prop_assert!(replayed.events + replayed.skipped == lines, "{:?}", replayed);
+        let is_whole = recount::log::jsonl::JsonlReader::new(&text[..]).all(|read| read.is_ok());
+        let is_log = found.iter().all(|it| !it.starts_with('L') && !it.starts_with('u'));
+        prop_assert_eq!(is_whole, is_log, "{:?}", found);
+        Ok(())
+    });
 }
