@@ -1,6 +1,6 @@
 //! All messages of a source thread, which share a stream.
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet, hash_map::Entry};
 
 use super::{
     Conflict, DeliveryError, DeliveryEvent, Evolved, Ignored, MessageDeliveryCommand,
@@ -262,12 +262,15 @@ impl Outbox {
     ///
     /// [`Ignored`] where it changed nothing.
     pub fn follow(&mut self, event: &DeliveryEvent) -> Result<Followed<'_>, Ignored> {
-        let id = event.message_id();
-        if !self.messages.contains_key(&**id) {
-            return self.begin(event);
+        if let DeliveryEvent::Prepared(prepared) = event {
+            return self.begin(prepared);
         }
-        let Some(Kept::Record(record)) = self.messages.get_mut(&**id) else {
-            return Err(Ignored::SetAside);
+        let id = event.message_id();
+        let record = match self.messages.get_mut(&**id) {
+            Some(Kept::Record(record)) => record,
+            Some(Kept::SetAside) => return Err(Ignored::SetAside),
+            None if self.forgotten.contains(id) => return Err(Ignored::Finished),
+            None => return Err(Ignored::Unknown),
         };
         let lost_attempt = record.lost_attempt(event);
         if let Evolved::Ignored(why) = record.evolve(event) {
@@ -280,24 +283,25 @@ impl Outbox {
         Ok(Followed { record, lost_attempt })
     }
 
-    /// Applies an event of a message that is not in memory.
-    fn begin(&mut self, event: &DeliveryEvent) -> Result<Followed<'_>, Ignored> {
-        let id = event.message_id();
-        let is_forgotten = self.forgotten.contains(id);
-        match event {
-            DeliveryEvent::Prepared(_) if is_forgotten => Err(Ignored::Repeated),
-            DeliveryEvent::Prepared(prepared) => {
-                let (pending, retained) = self.counts.of(prepared.envelope.is_worker_update());
-                *pending += 1;
-                *retained += 1;
-                let record = Kept::Record(Box::new(MessageDeliveryRecord::of(prepared)));
-                match self.messages.entry(id.clone()).insert(record).into_mut() {
-                    Kept::Record(record) => Ok(Followed { record, lost_attempt: None }),
-                    Kept::SetAside => Err(Ignored::SetAside),
-                }
+    fn begin(&mut self, prepared: &Prepared) -> Result<Followed<'_>, Ignored> {
+        let place = match self.messages.entry(prepared.message_id.clone()) {
+            Entry::Vacant(place) => place,
+            Entry::Occupied(entry) => {
+                return Err(match entry.get() {
+                    Kept::Record(_) => Ignored::Repeated,
+                    Kept::SetAside => Ignored::SetAside,
+                });
             }
-            _ if is_forgotten => Err(Ignored::Finished),
-            _ => Err(Ignored::Unknown),
+        };
+        if self.forgotten.contains(place.key()) {
+            return Err(Ignored::Repeated);
+        }
+        let (pending, retained) = self.counts.of(prepared.envelope.is_worker_update());
+        *pending += 1;
+        *retained += 1;
+        match place.insert(Kept::Record(Box::new(MessageDeliveryRecord::of(prepared)))) {
+            Kept::Record(record) => Ok(Followed { record, lost_attempt: None }),
+            Kept::SetAside => Err(Ignored::SetAside),
         }
     }
 
