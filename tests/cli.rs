@@ -141,6 +141,28 @@ fn demo_never_writes_over_a_log_and_says_where_it_cannot_write() {
     pinned(|| insta::assert_snapshot!(told.join("\n")));
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn what_the_system_does_not_give_is_told() {
+    let shell = Shell::new().with("a.jsonl", log(&life("m")));
+    let full = |arguments: &str| {
+        let out = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = shell.command(arguments).stdout(out).output().unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        format!(
+            "$ recount {arguments} > /dev/full\n{errors}[status {}]\n",
+            output.status.code().unwrap()
+        )
+    };
+    let told = [
+        full("verify a.jsonl"),
+        full("replay a.jsonl"),
+        shell.run("verify /proc/self/mem"),
+        shell.run("demo --dir /proc"),
+    ];
+    pinned(|| insta::assert_snapshot!(told.join("\n")));
+}
+
 #[test]
 fn demo_of_any_seed_keeps_every_rule() {
     let shell = Shell::new();

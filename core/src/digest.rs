@@ -153,6 +153,7 @@ mod tests {
         for text in [&hex.to_uppercase(), &hex[1..], &format!("{hex}0"), ""] {
             assert_eq!(text.parse::<Digest>(), Err(DigestError), "{text}");
         }
+        assert_eq!(DigestError.to_string(), "a digest is 64 lower-case hex digits");
         let error = serde_json::from_str::<Digest>("\"5F\"").unwrap_err();
         assert_eq!(
             error.to_string(),

@@ -15,6 +15,8 @@ macro_rules! invariants {
         ///
         /// let rule: Invariant = "D8".parse()?;
         /// assert_eq!(rule.rule(), "nothing follows processed or refused");
+        /// let error = "D0".parse::<Invariant>().unwrap_err();
+        /// assert_eq!(error.to_string(), "there is no invariant \"D0\"");
         /// # Ok::<_, recount_core::UnknownInvariant>(())
         /// ```
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -295,3 +295,43 @@ fn head(head: Option<StreamHead>) -> String {
         format!("revision {} ({})", head.revision, head.digest)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_refusal_of_an_append_says_what_to_do() {
+        let stream = StreamName::parse("delivery-a").expect("this is a name");
+        let revision = Revision::ZERO;
+        let some = Some(StreamHead { revision, digest: Digest::ZERO });
+        let source = || "the disk is gone".into();
+        let zeros = "0".repeat(64);
+        for (error, text) in [
+            (
+                AppendError::Conflict { stream: stream.clone(), expected: None, actual: some },
+                format!("stream delivery-a is at revision 0 ({zeros}), not at no event"),
+            ),
+            (
+                AppendError::TooLarge { stream: stream.clone(), revision, length: 9, max: 8 },
+                "revision 0 of delivery-a would be a row of 9 bytes, more than 8".to_owned(),
+            ),
+            (AppendError::Full, "the log is full: a position is at most 2^53 - 1".to_owned()),
+            (
+                AppendError::OutcomeUnknown { stream, source: source() },
+                "it is not known whether delivery-a was appended to: append the same batch again"
+                    .to_owned(),
+            ),
+            (
+                AppendError::Storage { source: source() },
+                "the log could not be written, nothing was appended".to_owned(),
+            ),
+            (
+                AppendError::Closed,
+                "the log is closed after a failed write: open it again".to_owned(),
+            ),
+        ] {
+            assert_eq!(error.to_string(), text);
+        }
+    }
+}
