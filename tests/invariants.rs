@@ -165,6 +165,23 @@ fn checking_goes_on_after_a_violation_without_the_message_that_broke_it() {
 }
 
 #[test]
+fn one_fault_in_the_first_event_of_a_stream_is_one_finding() {
+    let mut events = life("a");
+    events[0].data["deadlineAtMillis"] = json!(1);
+    events.extend(life("b"));
+    let (found, report) = findings(&rows(&events).concat(), &VerifyOptions::default());
+    assert_eq!(found, ["D3 0 the record is not valid: a deadline is after the creation"]);
+    assert_eq!((report.coverage.messages_set_aside, report.coverage.events_set_aside), (1, 4));
+
+    let mut rows = rows(&[life("a"), life("b")].concat());
+    rows[0] = String::from_utf8(rows[0].clone()).unwrap().replace("hello", "jello").into_bytes();
+    let (found, report) = findings(&rows.concat(), &VerifyOptions::default());
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("L4 0 "), "{found:?}");
+    assert_eq!((report.coverage.messages_set_aside, report.coverage.events_set_aside), (1, 4));
+}
+
+#[test]
 fn what_spans_messages_is_not_decided_once_one_of_them_is_set_aside() {
     let first = prepared("first", |_| ());
     let follows = prepared("m", |data| data["predecessor"] = json!("first"));

@@ -1,8 +1,9 @@
 //! Positions, revisions and digests: the rules of the log itself.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use recount_core::{
-    Digest, Instant, Invariant, Position, StreamName, StreamNameError, delivery::Outbox, log::Place,
+    Digest, Instant, Invariant, MessageId, Position, StreamName, StreamNameError, delivery::Outbox,
+    log::Place,
 };
 
 use crate::examine::{ExaminedRow, Unreadable};
@@ -44,6 +45,8 @@ pub(crate) struct StreamState {
     last: (Position, u64),
     /// The messages, of a stream that has any.
     pub(crate) outbox: Option<Outbox>,
+    /// Messages that broke a rule before one of the stream told whose outbox it is.
+    pub(crate) aside: HashSet<MessageId>,
 }
 
 /// A rule that a row breaks, and how.
@@ -153,6 +156,7 @@ impl StreamState {
             recorded_at: Instant::ZERO,
             last: (Position::ZERO, 0),
             outbox: None,
+            aside: HashSet::new(),
         }
     }
 

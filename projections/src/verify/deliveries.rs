@@ -50,7 +50,12 @@ impl<F: FnMut(Finding) -> io::Result<()>> Verifier<'_, F> {
         offset: u64,
     ) -> io::Result<()> {
         let rules = self.options.rules;
-        let outbox = match outbox(self.chain.stream_mut(stream), event) {
+        let state = self.chain.stream_mut(stream);
+        if !state.aside.is_empty() && state.aside.contains(event.message_id()) {
+            self.coverage.events_set_aside += 1;
+            return Ok(());
+        }
+        let outbox = match outbox(state, event) {
             Ok(outbox) => outbox,
             Err(broken) => return self.illegal(stream, row, event, offset, broken),
         };
@@ -151,12 +156,15 @@ impl<F: FnMut(Finding) -> io::Result<()>> Verifier<'_, F> {
         stream: StreamIndex,
         id: &str,
     ) -> Option<Box<MessageDeliveryRecord>> {
-        let outbox = self.chain.stream_mut(stream).outbox.as_mut()?;
-        let record = outbox.record(id).cloned().map(Box::new);
-        if let (Ok(id), false) = (MessageId::new(id), outbox.is_set_aside(id)) {
-            outbox.set_aside(&id);
-            self.coverage.messages_set_aside += 1;
-        }
+        let StreamState { outbox, aside, .. } = self.chain.stream_mut(stream);
+        let id = MessageId::new(id).ok()?;
+        let Some(outbox) = outbox else {
+            self.coverage.messages_set_aside += u64::from(aside.insert(id));
+            return None;
+        };
+        let record = outbox.record(&id).cloned().map(Box::new);
+        self.coverage.messages_set_aside += u64::from(!outbox.is_set_aside(&id));
+        outbox.set_aside(&id);
         record
     }
 }
@@ -167,7 +175,7 @@ pub(crate) fn outbox<'a>(
     event: &DeliveryEvent,
 ) -> Result<&'a mut Outbox, Illegal> {
     let broken = |invariant, why: String| Err(Illegal { invariant, why });
-    let StreamState { outbox, name, .. } = state;
+    let StreamState { outbox, name, aside, .. } = state;
     if let Some(outbox) = outbox {
         return Ok(outbox);
     }
@@ -180,7 +188,11 @@ pub(crate) fn outbox<'a>(
     if name.as_ref() != Ok(&expected) {
         return broken(Invariant::L8, format!("the key's owner has the stream {expected}"));
     }
-    Ok(outbox.insert(Outbox::new(owner.clone())))
+    let outbox = outbox.insert(Outbox::new(owner.clone()));
+    for id in aside.drain() {
+        outbox.set_aside(&id);
+    }
+    Ok(outbox)
 }
 
 /// The record as the event would leave it.
