@@ -196,3 +196,29 @@ fn every_rule_of_a_record_has_its_text() {
     processed /leaseUntilMillis Lease: no lease is held when processed, refused or parked
     "#);
 }
+
+#[test]
+fn what_only_a_host_in_rust_can_get_wrong_is_refused_before_it_is_an_event() {
+    let states: BTreeMap<_, _> = in_every_state(&doc::message("m-1")).into_iter().collect();
+    let change = |state: &str, now, change| {
+        let outbox = &states[state];
+        outbox.decide(&wish(outbox, "m-1", now, change))
+    };
+    let record = states["asked"].record("m-1").unwrap();
+    let mut unsettled = settlement(record);
+    unsettled.settled_at = "yesterday".to_owned();
+    let mut far = receipt(record);
+    far.queue_sequence = 1 << 53;
+    let mut forgetful = states["processed"].clone();
+    forgetful.forget("m-1").unwrap();
+    let asked_at = record.retry.last_attempt_at_millis.unwrap().as_millis();
+    insta::assert_snapshot!(refusals([
+        change("asked", asked_at, Change::Process { settlement: unsettled }),
+        change("leased", 1_000, Change::Accept { receipt: far }),
+        forgetful.decide(&prepare(&doc::message("m-1"), OutboxLimits::default())),
+    ]), @r#"
+    corrupt encode: Process would make an invalid record: a settlement has a failure exactly when it failed, and a time in RFC 3339
+    corrupt encode: Accept would make an invalid record: a counter is at most 2^53 - 1
+    conflict insert: message "m-1" is finished and not in memory any more: read it from the log
+    "#);
+}
