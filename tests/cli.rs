@@ -100,6 +100,7 @@ fn help_tells_what_there_is() {
         insta::assert_snapshot!("help-demo", shell.run("demo --help"));
         insta::assert_snapshot!("help-verify", shell.run("verify --help"));
         insta::assert_snapshot!("help-replay", shell.run("replay --help"));
+        insta::assert_snapshot!("help-repair", shell.run("repair --help"));
     });
 }
 
@@ -262,7 +263,7 @@ fn verify_tells_what_it_cannot_read() {
 fn other_files_are_named_for_what_they_are() {
     let shell = Shell::new()
         .with("a.db", "SQLite format 3\0 and so on")
-        .with("a.zst", b"\x28\xb5\x2f\xfd....")
+        .with("a.zst", b"\x28\xb5\x2f\xfd not so")
         .with("a.gz", b"\x1f\x8b....")
         .with("a.zip", b"PK\x03\x04....")
         .with("a.txt", b"\xff\xfeh\0i\0")
@@ -272,6 +273,55 @@ fn other_files_are_named_for_what_they_are() {
         ["a.db", "a.zst", "a.gz", "a.zip", "a.txt", "a.bin", "folder", "missing", "esdb://host"];
     let told: Vec<_> = sources.iter().map(|name| shell.run(&format!("verify {name}"))).collect();
     pinned(|| insta::assert_snapshot!(told.join("\n")));
+}
+
+#[test]
+fn compressed_text_is_read_as_the_text_that_it_is() {
+    let text = log(&life("m"));
+    let whole = zstd::encode_all(&text[..], 3).unwrap();
+    let two =
+        [zstd::encode_all(&text[..900], 3).unwrap(), zstd::encode_all(&text[900..], 3).unwrap()];
+    let shell = Shell::new()
+        .with("a.jsonl", &text)
+        .with("a.jsonl.zst", &whole)
+        .with("two.jsonl.zst", two.concat())
+        .with("cut.jsonl.zst", &whole[..whole.len() - 9]);
+    let expected = shell.json("verify a.jsonl --format json");
+    assert_eq!(shell.json("verify a.jsonl.zst --format json"), expected);
+    assert_eq!(shell.json("verify two.jsonl.zst --format json"), expected);
+    let piped = shell.output("verify - --format json", &whole);
+    assert_eq!(serde_json::from_slice::<Value>(&piped.stdout).unwrap(), expected);
+    let told = shell.run("verify cut.jsonl.zst");
+    assert!(
+        told.ends_with("error: cut.jsonl.zst cannot be read: incomplete frame\n[status 2]\n"),
+        "{told}"
+    );
+}
+
+#[test]
+fn repair_moves_a_cut_row_aside_and_nothing_else() {
+    let text = log(&life("m"));
+    let shell = Shell::new()
+        .with("torn.jsonl", &text[..text.len() - 40])
+        .with("whole.jsonl", &text)
+        .with("unended.jsonl", &text[..text.len() - 1])
+        .with("notes.txt", "These are my notes.\nThey are not a log.");
+    let told = [
+        shell.run("repair torn.jsonl"),
+        shell.run("verify torn.jsonl"),
+        shell.run("repair torn.jsonl"),
+        shell.run("repair whole.jsonl --format json"),
+        shell.run("repair unended.jsonl"),
+        shell.run("repair notes.txt"),
+        shell.run("repair missing.jsonl"),
+    ];
+    pinned(|| insta::assert_snapshot!(told.join("\n")));
+    let parts = [
+        fs::read(shell.path("torn.jsonl")).unwrap(),
+        fs::read(shell.path("torn.jsonl.torn-at-2619")).unwrap(),
+    ];
+    assert_eq!(parts.concat(), text[..text.len() - 40], "nothing is lost");
+    assert_eq!(fs::read(shell.path("unended.jsonl")).unwrap(), text[..text.len() - 1]);
 }
 
 #[test]

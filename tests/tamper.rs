@@ -123,7 +123,8 @@ fn a_cut_inside_a_row_is_found_and_what_is_before_it_is_checked() {
             let text = [&before, &rows[at][..kept]].concat();
             let (found, report) = findings(&text, &VerifyOptions::default());
             let torn = format!(
-                "unreadable {at} the last row is cut after {kept} bytes; everything before it is usable"
+                "unreadable {at} the last row is cut after {kept} bytes; everything before it is usable, \
+                 and `recount repair` moves it aside"
             );
             assert_eq!(found.last(), Some(&torn));
             assert_eq!(report.coverage.events, at as u64);

@@ -135,7 +135,8 @@ impl std::fmt::Display for Unreadable {
         if self.is_torn {
             return write!(
                 f,
-                "the last row is cut after {} bytes; everything before it is usable",
+                "the last row is cut after {} bytes; everything before it is usable, and `recount \
+                 repair` moves it aside",
                 self.length
             );
         }

@@ -90,7 +90,7 @@ pub enum ReplayError {
 /// assert_eq!(
 ///     error.to_string(),
 ///     "the log cannot be replayed past position 0, line 1, byte 0: the last row is cut after 2 \
-///      bytes; everything before it is usable",
+///      bytes; everything before it is usable, and `recount repair` moves it aside",
 /// );
 /// ```
 pub fn replay(

@@ -2,7 +2,7 @@
 
 use std::{error::Error, io, path::PathBuf};
 
-use recount_core::log::AppendError;
+use recount_core::log::{AppendError, jsonl::RepairError};
 use recount_projections::ReplayError;
 
 use super::output::{self, ERROR, HINT};
@@ -18,6 +18,8 @@ pub(super) enum CliError {
     OtherFile { name: String, what: &'static str, hint: &'static str },
     #[error("{name} is not read by this build")]
     OtherBackend { name: String },
+    #[error(transparent)]
+    Repair { source: RepairError },
     #[error("{name} cannot be replayed: {source}")]
     Replay { name: String, source: ReplayError },
     #[error("the limits in {} cannot be read", .path.display())]
@@ -40,7 +42,12 @@ impl CliError {
     /// What to do about it.
     fn hint(&self) -> Option<&'static str> {
         Some(match self {
-            Self::Open { .. } => "SOURCE is the path of a .jsonl file, or - for standard input",
+            Self::Open { .. } => {
+                "SOURCE is the path of a .jsonl or .jsonl.zst file, or - for standard input"
+            }
+            Self::Repair { source: RepairError::Damaged { .. } | RepairError::NoLog { .. } } => {
+                "`recount verify` says what is wrong; repair moves nothing but a cut last row"
+            }
             Self::OtherFile { hint, .. } => hint,
             Self::OtherBackend { .. } => "export the log as JSON Lines and name that file",
             Self::Replay { source: ReplayError::Bad { .. }, .. } => {

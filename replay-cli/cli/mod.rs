@@ -3,6 +3,7 @@
 mod demo;
 mod error;
 mod output;
+mod repair;
 mod replay;
 mod source;
 mod verify;
@@ -43,7 +44,7 @@ struct Arguments {
 }
 
 const STATUS: &str = "\
-SOURCE is a .jsonl file, or - for standard input. Reading never changes it.
+SOURCE is a .jsonl or .jsonl.zst file, or - for standard input. Reading never changes it.
 
 Exit status: 0 all holds; 1 a rule does not hold, or something differs; 2 it cannot be told: wrong
 usage, a source that cannot be read or is damaged, or something was skipped. Warnings change
@@ -54,6 +55,7 @@ enum Command {
     Demo(demo::Arguments),
     Verify(verify::Arguments),
     Replay(replay::Arguments),
+    Repair(repair::Arguments),
 }
 
 /// How a result is printed.
@@ -82,6 +84,7 @@ pub fn run() -> ExitCode {
         Command::Demo(arguments) => demo::run(arguments),
         Command::Verify(arguments) => verify::run(arguments),
         Command::Replay(arguments) => replay::run(arguments),
+        Command::Repair(arguments) => repair::run(arguments),
     };
     match result {
         Ok(outcome) => outcome.into(),

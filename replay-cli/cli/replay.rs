@@ -45,7 +45,7 @@ const EXAMPLES: &str = "\
 Examples:
   recount replay agent.jsonl
   recount replay agent.jsonl --format jsonl --payload
-  zstd -dc agent.jsonl.zst | recount replay -";
+  recount replay agent.jsonl.zst";
 
 pub(super) fn run(arguments: &Arguments) -> Result<Outcome, CliError> {
     let mut options = ReplayOptions::default();

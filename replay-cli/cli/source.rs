@@ -14,7 +14,7 @@ use super::{Format, error::CliError};
 /// The arguments of every command that reads a log.
 #[derive(Args, Clone, Debug)]
 pub(super) struct Reading {
-    /// The log: a .jsonl file, or - for standard input
+    /// The log: a .jsonl or .jsonl.zst file, or - for standard input
     pub(super) source: Source,
     /// Threads that examine rows [default: the machine's cores, 4 at most]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
@@ -88,12 +88,14 @@ impl Source {
 /// What the first bytes of other files are.
 const OTHER_FILES: &[(&[u8], &str, &str)] = &[
     (b"SQLite format 3\0", "an SQLite database", "export it as JSON Lines and name that file"),
-    (b"\x28\xb5\x2f\xfd", "compressed (zstd)", "try: zstd -dc FILE | recount verify -"),
     (b"\x1f\x8b", "compressed (gzip)", "try: gzip -dc FILE | recount verify -"),
     (b"PK\x03\x04", "an archive (zip)", "unpack it and name the .jsonl file in it"),
     (b"\xff\xfe", "text in UTF-16", "a log is UTF-8, as Recount writes it"),
     (b"\xfe\xff", "text in UTF-16", "a log is UTF-8, as Recount writes it"),
 ];
+
+/// What text that is compressed with zstd begins with.
+const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 
 /// How many of the first bytes are looked at.
 const HEAD_BYTES: usize = 512;
@@ -105,6 +107,11 @@ fn sniff(
     let mut head = Vec::with_capacity(HEAD_BYTES);
     let read = (&mut source).take(HEAD_BYTES as u64).read_to_end(&mut head);
     read.map_err(|source| CliError::Read { name: name.to_owned(), source })?;
+    if head.starts_with(ZSTD) {
+        let decoder = zstd::Decoder::new(Cursor::new(head).chain(source));
+        let decoder = decoder.map_err(|source| CliError::Read { name: name.to_owned(), source })?;
+        return Ok(Box::new(decoder));
+    }
     let known = OTHER_FILES.iter().find(|(magic, ..)| head.starts_with(magic));
     let (what, hint) = match known {
         Some((_, what, hint)) => (*what, *hint),

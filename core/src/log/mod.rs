@@ -241,9 +241,7 @@ pub enum Damage {
         found: Digest,
     },
     /// The last row is cut: there is no end of it.
-    #[error(
-        "the last row is cut after {length} bytes: once they are moved aside it is a log again"
-    )]
+    #[error("the last row is cut after {length} bytes: `recount repair` moves them aside")]
     Torn {
         /// How much of it there is.
         length: usize,

@@ -122,8 +122,7 @@ impl JsonlLog {
     /// # Errors
     ///
     /// [`OpenError::Locked`] while another log has it open; [`OpenError::Read`] where it is
-    /// damaged, [`Damage::Torn`] being a cut last row: once its bytes are moved aside, the rest is a
-    /// log.
+    /// damaged, [`Damage::Torn`] being a cut last row, which [`repair`](super::repair) moves aside.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         Self::open_with(path.as_ref(), |file| file)
     }
@@ -184,7 +183,7 @@ fn scan(file: &File) -> Result<(Index<Slot>, End), ReadError> {
 }
 
 /// Makes a file's name durable: without this, a crash could take a new file as a whole.
-fn sync_directory_of(path: &Path) -> io::Result<()> {
+pub(super) fn sync_directory_of(path: &Path) -> io::Result<()> {
     if cfg!(not(unix)) {
         return Ok(());
     }

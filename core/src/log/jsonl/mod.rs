@@ -4,6 +4,7 @@ mod blocks;
 mod commit;
 mod log;
 mod reader;
+mod repair;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -11,4 +12,5 @@ mod writer;
 pub use blocks::{Block, BlockReader, Line, Oversized};
 pub use log::{JsonlLog, OpenError};
 pub use reader::JsonlReader;
+pub use repair::{RepairError, Repaired, repair};
 pub use writer::JsonlWriter;

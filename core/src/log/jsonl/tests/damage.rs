@@ -58,7 +58,7 @@ fn o_19_a_torn_last_row_is_refused_and_left_as_it_is() {
     assert_eq!(
         error_at(&text, 2),
         "the log is damaged at position 2, line 3, byte 716: the last row is cut after 17 bytes: \
-         once they are moved aside it is a log again"
+         `recount repair` moves them aside"
     );
     // In every place of the last row, also in the middle of a character.
     let text = three_rows();
@@ -245,7 +245,7 @@ async fn a_file_that_changes_below_an_open_log_is_told_with_its_place() {
             2,
             Some(
                 "the log is damaged at position 2, line 3, byte 716: the last row is cut after 84 \
-             bytes: once they are moved aside it is a log again"
+             bytes: `recount repair` moves them aside"
                     .to_owned()
             )
         )
