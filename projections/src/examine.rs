@@ -76,16 +76,22 @@ pub(crate) struct Examiner<'a> {
 impl Examiner<'_> {
     pub(crate) fn examine(&self, line: Line<'_>) -> Examined {
         let mut spare = String::new();
-        match Row::read(line.bytes, &mut spare) {
-            Ok(row) => Ok(self.examine_row(&row)),
+        let read = if self.rules.need_content() {
+            Row::read_with_event(line.bytes, &mut spare)
+        } else {
+            Row::read(line.bytes, &mut spare).map(|row| (row, None))
+        };
+        match read {
+            Ok((row, event)) => Ok(self.examine_row(&row, event)),
             Err(error) => Err(Box::new(Unreadable::guess(error, line))),
         }
     }
 
-    fn examine_row(&self, row: &Row<'_>) -> ExaminedRow {
-        let event = self.rules.need_content().then(|| {
-            DomainEvent::decode(row.event_type, row.schema_version, row.data)
-                .map_err(|error| Box::new(Undecodable { error, message_id: message_id(row.data) }))
+    fn examine_row(&self, row: &Row<'_>, event: Option<DomainEvent>) -> ExaminedRow {
+        let event = self.rules.need_content().then(|| match event {
+            Some(event) => Ok(event),
+            None => DomainEvent::decode(row.event_type, row.schema_version, row.data)
+                .map_err(|error| Box::new(Undecodable { error, message_id: message_id(row.data) })),
         });
         let (mut content, mut admission) = (None, None);
         if let Some(Ok(DomainEvent::Delivery(DeliveryEvent::Prepared(prepared)))) = &event {

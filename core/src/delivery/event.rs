@@ -8,7 +8,7 @@ use crate::{
     CanonicalJson, Diagnostic, Digest, Envelope, Instant, MessageId, Receipt, RefusalCode,
     Settlement,
     event::{DomainEvent, Schema},
-    json::{cut_generally, cut_or_read, cut_struct, natural, present, to_canonical},
+    json::{Cut, cut_generally, cut_or_read, cut_struct, natural, present, to_canonical},
 };
 
 macro_rules! events {
@@ -45,6 +45,9 @@ macro_rules! events {
                 upcasts: &[],
                 decode: |data| {
                     cut_or_read(data).map(DeliveryEvent::$name).map(DomainEvent::Delivery)
+                },
+                cut: |scan| {
+                    Cut::cut(scan).map(DeliveryEvent::$name).map(DomainEvent::Delivery)
                 },
             },
         )*];
@@ -370,7 +373,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::json::{Cut, Scanner};
+    use crate::json::Scanner;
 
     const SAMPLES: &[(&str, &str)] = &[
         ("delivery.prepared", include_str!("../../samples/delivery.prepared.v1.json")),

@@ -12,7 +12,8 @@ use std::{borrow::Cow, str::Utf8Error};
 use serde::{Deserialize, Deserializer, de};
 
 use super::{
-    Position, Revision, SealedEvent, StreamName, StreamNameError, batch::digest_of_event, object,
+    DomainEvent, Position, Revision, SealedEvent, StreamName, StreamNameError,
+    batch::digest_of_event, object,
 };
 use crate::{
     Digest, EventType, IdError, Instant, JsonError, PersistedJson,
@@ -124,13 +125,37 @@ impl<'a> Row<'a> {
     /// assert!(matches!(error, RowError::Shape { .. }));
     /// ```
     pub fn read(bytes: &'a [u8], spare: &'a mut String) -> Result<Self, RowError> {
-        if bytes.len() > MAX_ROW_BYTES {
-            return Err(RowError::TooLong { length: bytes.len(), max: MAX_ROW_BYTES });
+        let text = text_of(bytes)?;
+        match Self::cut(text) {
+            Some(row) => Ok(row),
+            None => Self::read_generally(text, spare),
         }
-        let text = std::str::from_utf8(bytes).map_err(RowError::Utf8)?;
-        if let Some(row) = Self::cut(text) {
-            return Ok(row);
+    }
+
+    /// The same, with the event where it could be cut out in the same pass.
+    ///
+    /// Where there is none, [`DomainEvent::decode`] says what the data holds, or why it does not.
+    ///
+    /// # Errors
+    ///
+    /// As [`Row::read`].
+    pub fn read_with_event(
+        bytes: &'a [u8],
+        spare: &'a mut String,
+    ) -> Result<(Self, Option<DomainEvent>), RowError> {
+        let text = text_of(bytes)?;
+        let event_type = type_at_the_end(text);
+        let cut = Self::cut_with(text, |scan| DomainEvent::cut(event_type?, scan));
+        match cut {
+            Some((row, event)) => {
+                let is_newest = row.schema_version == DomainEvent::newest_version(row.event_type);
+                Ok((row, event.filter(|_| is_newest)))
+            }
+            None => Self::read_generally(text, spare).map(|row| (row, None)),
         }
+    }
+
+    fn read_generally(text: &str, spare: &'a mut String) -> Result<Self, RowError> {
         *spare = canonicalize(text).map_err(RowError::Json)?;
         let row = Self::cut(spare).ok_or_else(|| shape_error(spare))?;
         Ok(Self { is_canonical: false, ..row })
@@ -138,13 +163,27 @@ impl<'a> Row<'a> {
 
     /// Cuts a canonical row by position.
     fn cut(text: &'a str) -> Option<Self> {
+        Self::cut_with(text, |_| None::<()>).map(|(row, _)| row)
+    }
+
+    /// Cuts a canonical row by position, and its data in the way of the caller's, if that can.
+    fn cut_with<T>(
+        text: &'a str,
+        cut_data: impl FnOnce(&mut Scanner<'a>) -> Option<T>,
+    ) -> Option<(Self, Option<T>)> {
         let mut scan = Scanner::new(text);
         scan.literal(b"{\"digest\":\"")?;
         let digest = Digest::from_hex(scan.take(64)?.as_bytes())?;
         scan.literal(b"\",\"event\":")?;
         let event_start = scan.position();
         scan.literal(b"{\"data\":")?;
-        let data = scan.value(Limits::ROW)?;
+        let start = scan.position();
+        let content = cut_data(&mut scan);
+        if content.is_none() {
+            scan.go_to(start);
+            scan.value(Limits::ROW)?;
+        }
+        let data = scan.since(start);
         scan.literal(b",\"metadata\":")?;
         let metadata = scan.value(Limits::ROW)?;
         if !is_metadata(metadata) {
@@ -167,7 +206,7 @@ impl<'a> Row<'a> {
         scan.literal(b",\"position\":")?;
         let position = Position::new(scan.natural()?)?;
         scan.literal(b"}")?;
-        scan.is_at_end().then_some(Self {
+        let row = Self {
             is_canonical: true,
             digest,
             position,
@@ -180,7 +219,8 @@ impl<'a> Row<'a> {
             schema_version,
             stream,
             event_type,
-        })
+        };
+        scan.is_at_end().then_some((row, content))
     }
 
     /// The digest that the row should state.
@@ -237,6 +277,20 @@ impl RecordedEvent {
         let event = SealedEvent::from_row(&row, stream, event_type);
         Ok(Self { position: row.position, event })
     }
+}
+
+fn text_of(bytes: &[u8]) -> Result<&str, RowError> {
+    if bytes.len() > MAX_ROW_BYTES {
+        return Err(RowError::TooLong { length: bytes.len(), max: MAX_ROW_BYTES });
+    }
+    std::str::from_utf8(bytes).map_err(RowError::Utf8)
+}
+
+/// The type that a row names at its end, before it is known to be a row.
+fn type_at_the_end(row: &str) -> Option<&str> {
+    let rest = row.strip_suffix('}')?.trim_end_matches(|char: char| char.is_ascii_digit());
+    let rest = rest.strip_suffix("\"},\"position\":")?;
+    rest.rfind('"').map(|quote| &rest[quote + 1..])
 }
 
 /// Appends the row of an event, with its newline.
@@ -337,12 +391,15 @@ mod tests {
     };
 
     fn row(metadata: Metadata) -> String {
-        let draft = EventDraft {
+        row_of(EventDraft {
             event_type: EventType::new("delivery.claimed").unwrap(),
             schema_version: 1,
             data: CanonicalJson::from_canonical(r#"{"a":"\u0001é","b":[1,{}],"é":null}"#),
             metadata,
-        };
+        })
+    }
+
+    fn row_of(draft: EventDraft) -> String {
         let stream = StreamName::parse("delivery-a%20b").unwrap();
         let batch = EventBatch::seal(stream, None, [draft], Instant::ZERO).unwrap();
         let mut row = Vec::new();
@@ -431,6 +488,39 @@ mod tests {
             }
             let is_general = is_canonical(&text) && read::<RowShape<'_>>(&text).is_ok();
             prop_assert_eq!(Row::cut(&text).is_some(), is_general, "{}", text);
+        }
+
+        #[test]
+        fn an_event_that_is_cut_with_its_row_is_the_one_that_decodes(
+            edits in prop::collection::vec((any::<prop::sample::Index>(), "[\\\\\"{}:, 0-9a-fé]?"), 0..2),
+            is_newer in any::<bool>(),
+        ) {
+            let prepared = crate::doc::message("m").decide(&crate::delivery::OutboxLimits::default());
+            let mut draft = EventDraft::of(
+                &DomainEvent::Delivery(prepared.unwrap().into()), Metadata::of_actor("a"),
+            );
+            draft.schema_version += u32::from(is_newer);
+            let mut text = row_of(draft);
+            for (at, with) in edits {
+                let at = at.index(text.len());
+                if let Some(char) = text.get(at..).and_then(|rest| rest.chars().next()) {
+                    text.replace_range(at..at + char.len_utf8(), &with);
+                }
+            }
+            let (mut spare, mut other) = (String::new(), String::new());
+            let read = Row::read(text.as_bytes(), &mut spare);
+            match Row::read_with_event(text.as_bytes(), &mut other) {
+                Err(error) => prop_assert_eq!(read, Err(error)),
+                Ok((row, event)) => {
+                    prop_assert_eq!(read, Ok(row));
+                    let decoded = DomainEvent::decode(row.event_type, row.schema_version, row.data);
+                    if let Some(event) = event {
+                        prop_assert_eq!(Ok(event), decoded);
+                    } else {
+                        prop_assert!(!row.is_canonical || decoded.is_err(), "{}", text);
+                    }
+                }
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{
     CanonicalJson, EventType,
     delivery::{self, DeliveryEvent},
-    json::{ShapeError, canonicalize},
+    json::{Scanner, ShapeError, canonicalize},
 };
 
 /// Any event of the domain, typed.
@@ -68,6 +68,8 @@ pub(crate) struct Schema {
     /// The steps from version 1 to the current one.
     pub(crate) upcasts: &'static [Upcast],
     pub(crate) decode: fn(&str) -> Result<DomainEvent, ShapeError>,
+    /// Cuts data of the current version out of canonical JSON.
+    pub(crate) cut: fn(&mut Scanner<'_>) -> Option<DomainEvent>,
 }
 
 impl Schema {
@@ -117,24 +119,33 @@ impl DomainEvent {
     /// # Ok::<_, recount_core::DecodeError>(())
     /// ```
     pub fn decode(event_type: &str, version: u32, data: &str) -> Result<Self, DecodeError> {
-        delivery::SCHEMAS
-            .iter()
-            .find(|schema| schema.event_type == event_type)
+        schema(event_type)
             .ok_or_else(|| DecodeError::UnknownType { event_type: event_type.to_owned() })?
             .decode(version, data)
+    }
+
+    /// Cuts an event's data out of canonical JSON, in the current version of its type.
+    pub(super) fn cut(event_type: &str, scan: &mut Scanner<'_>) -> Option<Self> {
+        (schema(event_type)?.cut)(scan)
+    }
+
+    /// The version that a type's events have now; 0 of an unknown type.
+    pub(super) fn newest_version(event_type: &str) -> u32 {
+        schema(event_type).map_or(0, Schema::newest)
     }
 
     /// Type, current version and data, as they are stored.
     pub(crate) fn encode(&self) -> (EventType, u32, CanonicalJson) {
         let Self::Delivery(event) = self;
         let name = event.event_type();
-        let newest = delivery::SCHEMAS
-            .iter()
-            .find(|schema| schema.event_type == name)
-            .map_or(1, Schema::newest);
+        let newest = Self::newest_version(name);
         let event_type = EventType::new(name).expect("our types are names");
         (event_type, newest, event.to_data())
     }
+}
+
+fn schema(event_type: &str) -> Option<&'static Schema> {
+    delivery::SCHEMAS.iter().find(|schema| schema.event_type == event_type)
 }
 
 #[cfg(test)]
@@ -158,6 +169,7 @@ mod tests {
             },
         ],
         decode: |data| read(data).map(DeliveryEvent::Claimed).map(DomainEvent::Delivery),
+        cut: |_| None,
     };
 
     #[test]

@@ -37,6 +37,11 @@ impl<'a> Scanner<'a> {
         self.at
     }
 
+    /// Goes back to a position.
+    pub(crate) fn go_to(&mut self, position: usize) {
+        self.at = position;
+    }
+
     /// What was stepped over since a position.
     pub(crate) fn since(&self, start: usize) -> &'a str {
         &self.text[start..self.at]
