@@ -418,6 +418,22 @@ fn vectors_log_sample_is_verified_and_replayed_by_the_program() {
 }
 
 #[test]
+fn o_22_records_of_one_instant_are_listed_once_each_by_key() {
+    let other = |id: &str| {
+        prepared(id, |data| {
+            data["limits"]["maxPendingPerOwner"] = json!(9);
+            data["createdAtMillis"] = json!(if id == "f" { 1_001 } else { 1_000 });
+            data["atMillis"] = data["createdAtMillis"].clone();
+        })
+    };
+    let shell = Shell::new().with("a.jsonl", log(&["f", "c", "a", "e", "b", "d"].map(other)));
+    let records = shell.json("replay a.jsonl --format json")["records"].clone();
+    let ids: Vec<_> =
+        records.as_array().unwrap().iter().map(|it| &it["key"]["messageId"]).collect();
+    assert_eq!(ids, ["a", "b", "c", "d", "e", "f"]);
+}
+
+#[test]
 fn reading_never_changes_the_source() {
     let shell = Shell::new().with("broken.jsonl", broken_log());
     let state = |path: &Path| {
