@@ -5,6 +5,7 @@ use std::{
     env,
     fmt::Display,
     hint::black_box,
+    process::ExitCode,
     str::FromStr,
     time::{Duration, Instant},
 };
@@ -69,6 +70,17 @@ pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let begin = Instant::now();
     let result = black_box(work());
     (result, begin.elapsed())
+}
+
+/// The exit status of what a bench did; what went wrong is printed.
+pub(crate) fn exit(result: Result<(), String>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::from(2)
+        }
+    }
 }
 
 /// A count as a number to divide by.

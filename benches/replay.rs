@@ -38,13 +38,7 @@ const NAMES: [&str; 8] =
     ["--events", "--streams", "--seed", "--live", "--unfinished", "--runs", "--file", "--write"];
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            eprintln!("{message}");
-            ExitCode::from(2)
-        }
-    }
+    measure::exit(run())
 }
 
 fn run() -> Result<(), String> {

@@ -24,13 +24,7 @@ use measure::{Options, count, median, number, print_table, timed};
 const USAGE: &str = "cargo bench --bench wire -- [--events N] [--streams N] [--runs N] [--seed N]";
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            eprintln!("{message}");
-            ExitCode::from(2)
-        }
-    }
+    measure::exit(run())
 }
 
 fn run() -> Result<(), String> {

@@ -201,6 +201,31 @@ fn what_spans_messages_is_not_decided_once_one_of_them_is_set_aside() {
 }
 
 #[test]
+fn what_is_not_asked_for_is_counted_where_it_is_not_applied() {
+    let mut unknown = life("m");
+    unknown[1].event_type = "delivery.vanished";
+    let text = rows(&unknown).concat();
+    let mut options = VerifyOptions::default();
+    options.skip_unknown = true;
+    let (found, report) = findings(&text, &options);
+    assert_eq!(
+        found, [""; 0],
+        "nobody knows what the event did, so nothing is said of the message"
+    );
+    let coverage = report.coverage;
+    assert_eq!((coverage.unknown_skipped, coverage.events_set_aside), (1, 3));
+
+    options.skip_unknown = false;
+    options.rules = recount::Rules::ALL.without(&["L6".parse().unwrap(), "D1".parse().unwrap()]);
+    let (found, report) = findings(&text, &options);
+    assert_eq!(found, [""; 0]);
+    assert_eq!(report.coverage.ignored["it was not understood"], 1);
+    let (found, report) = findings(&rows(&life("m")[1..]).concat(), &options);
+    assert_eq!(found, [""; 0]);
+    assert_eq!(report.coverage.ignored["there is no outbox that it is of"], 4);
+}
+
+#[test]
 fn limits_from_outside_replace_those_that_were_recorded() {
     let events = ["a", "b"].map(|id| prepared(id, |_| ()));
     let mut options = VerifyOptions::default();

@@ -273,7 +273,7 @@ fn coverage_line(report: &Report) -> String {
     let mut line = format!("{full} of {} against {}", coverage.events, report.rules);
     if coverage.messages_set_aside > 0 {
         let messages = count(coverage.messages_set_aside, "message");
-        line.push_str(&format!("; {messages} set aside for a broken rule"));
+        line.push_str(&format!("; {messages} set aside"));
     }
     if coverage.events_set_aside > 0 {
         let events = count(coverage.events_set_aside, "later event");

@@ -55,12 +55,7 @@ pub(crate) fn to_canonical<T: Serialize>(value: &T) -> String {
     if is_canonical(&text) {
         return text;
     }
-    canonical::rewrite(
-        &text,
-        Limits { bytes: usize::MAX, depth: 200, ..Limits::ROW },
-        Numbers::Rounded,
-    )
-    .expect("serde_json writes JSON")
+    canonicalize(&text).expect("serde_json writes JSON")
 }
 
 /// Whether a text of our own types is in its canonical spelling.

@@ -30,11 +30,17 @@ impl<F: FnMut(Finding) -> io::Result<()>> Verifier<'_, F> {
             }
             Some(Err(undecodable)) => undecodable,
         };
-        if self.options.skip_unknown && undecodable.error.is_unknown() {
-            self.coverage.unknown_skipped += 1;
-            return Ok(());
-        }
-        if !self.options.rules.holds(Invariant::L6) {
+        let is_skipped = self.options.skip_unknown && undecodable.error.is_unknown();
+        if is_skipped || !self.options.rules.holds(Invariant::L6) {
+            // What it did to its message is not known, so nothing can be said of that any more.
+            if let Some(id) = &undecodable.message_id {
+                self.set_aside(stream, id);
+            }
+            if is_skipped {
+                self.coverage.unknown_skipped += 1;
+            } else {
+                *self.coverage.ignored.entry("it was not understood").or_default() += 1;
+            }
             return Ok(());
         }
         let place = self.chain.place(row, offset);
@@ -57,7 +63,13 @@ impl<F: FnMut(Finding) -> io::Result<()>> Verifier<'_, F> {
         }
         let outbox = match outbox(state, event) {
             Ok(outbox) => outbox,
-            Err(broken) => return self.illegal(stream, row, event, offset, broken),
+            Err(broken) if rules.holds(broken.invariant) => {
+                return self.illegal(stream, row, event, offset, broken);
+            }
+            Err(_) => {
+                *self.coverage.ignored.entry("there is no outbox that it is of").or_default() += 1;
+                return Ok(());
+            }
         };
         let legal = match (outbox.legal(event, self.options.limits.as_ref()), &row.content) {
             (Legal::Ok, Some(broken)) => Legal::Violation((**broken).clone()),
@@ -107,9 +119,6 @@ impl<F: FnMut(Finding) -> io::Result<()>> Verifier<'_, F> {
         offset: u64,
         broken: Illegal,
     ) -> io::Result<()> {
-        if !self.options.rules.holds(broken.invariant) {
-            return Ok(());
-        }
         let id = event.message_id();
         let mut finding = illegal(self.chain.place(row, offset), broken);
         finding.message_id = Some(id.to_string());

@@ -44,13 +44,14 @@ pub struct Coverage {
     pub messages: u64,
     /// Lines that are not rows.
     pub unreadable: u64,
-    /// Messages that broke a rule, and are not followed any further.
+    /// Messages that broke a rule, or had an event that was not understood, and are not followed
+    /// any further.
     pub messages_set_aside: u64,
     /// Later events of such messages.
     pub events_set_aside: u64,
     /// Events of which a rule could not be decided any more, by why.
     pub unchecked: BTreeMap<&'static str, u64>,
-    /// Events that changed nothing, by why: they break a rule that was not asked for.
+    /// Events that changed nothing, by why: a rule that was not asked for is not kept.
     pub ignored: BTreeMap<&'static str, u64>,
     /// Events whose type or version is not known, where they were to be skipped.
     pub unknown_skipped: u64,
