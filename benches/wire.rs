@@ -15,7 +15,7 @@ use std::{
 use recount_core::{
     Digest, DomainEvent, Legal, Row, StreamName, ThreadId,
     delivery::{DeliveryEvent, Evolved, Outbox},
-    log::jsonl::{Block, BlockReader},
+    log::{Block, RowSource, jsonl::JsonlRows},
 };
 
 use generate::Plan;
@@ -99,7 +99,7 @@ impl<'a> Log<'a> {
         let name_bytes = self.rows.iter().map(|row| count(row.stream.len())).sum();
         let parts: [(&str, bool, u64, &dyn Fn()); 8] = [
             ("SHA-256 of all in one", false, all, &|| self.whole()),
-            ("BlockReader", true, all, &|| self.blocks()),
+            ("JsonlRows", true, all, &|| self.blocks()),
             ("Row::read", true, all, &|| self.read()),
             ("Row::digest_of_event", true, event_bytes, &|| self.digest()),
             ("StreamName::parse", true, name_bytes, &|| self.names()),
@@ -180,7 +180,7 @@ impl<'a> Log<'a> {
     }
 
     fn blocks(&self) {
-        let mut reader = BlockReader::new(self.text);
+        let mut reader = JsonlRows::new(self.text);
         let mut block = Block::default();
         while reader.next(&mut block).expect("memory can be read") {
             block.lines().for_each(|line| {

@@ -2,7 +2,8 @@
 
 use recount::{
     CanonicalJson, Digest, Envelope, EventBatch, EventDraft, EventType, Instant, Metadata,
-    Position, SealedEvent, StreamHead, StreamName, VerifyOptions, verify, write_row,
+    Position, SealedEvent, StreamHead, StreamName, VerifyOptions, log::jsonl::JsonlRows, verify,
+    write_row,
 };
 use serde_json::{Value, json};
 
@@ -171,7 +172,7 @@ pub(crate) fn rows(events: &[Written]) -> Vec<Vec<u8>> {
 /// What `verify` finds, each as `RULE position why`, with the report.
 pub(crate) fn findings(text: &[u8], options: &VerifyOptions) -> (Vec<String>, recount::Report) {
     let mut findings = Vec::new();
-    let report = verify(text, options, |finding| {
+    let report = verify(JsonlRows::new(text), options, |finding| {
         let rule = finding.invariant.map_or("unreadable".to_owned(), |rule| rule.to_string());
         let position = finding.place.position.map_or("?".to_owned(), |it| it.to_string());
         findings.push(format!("{rule} {position} {}", finding.why));

@@ -1,6 +1,6 @@
 //! A log that was changed by hand is found out, wherever it was changed.
 
-use recount::{Expected, Report, VerifyOptions};
+use recount::{Expected, Report, VerifyOptions, log::jsonl::JsonlRows};
 
 use crate::{
     lab::{findings, life, rows},
@@ -16,7 +16,7 @@ fn sample() -> Vec<&'static [u8]> {
 /// Findings by line, with the streams that they name.
 fn found(text: &[u8]) -> (Vec<(u64, Option<String>)>, Report) {
     let mut places = Vec::new();
-    let report = recount::verify(text, &VerifyOptions::default(), |finding| {
+    let report = recount::verify(JsonlRows::new(text), &VerifyOptions::default(), |finding| {
         if finding.severity() == recount::Severity::Error {
             assert!(finding.place.position.is_some(), "{finding:?}");
             assert!(!finding.why.is_empty());
@@ -241,7 +241,7 @@ fn no_text_makes_a_reader_panic_and_none_is_read_without_a_word() {
         let (found, report) = findings(&text, &VerifyOptions::default());
         let mut options = recount::ReplayOptions::default();
         options.keep_going = true;
-        let replayed = recount::replay(&text[..], &options, |_| Ok(())).unwrap();
+        let replayed = recount::replay(JsonlRows::new(&text[..]), &options, |_| Ok(())).unwrap();
         let lines = report.coverage.events + report.coverage.unreadable;
         prop_assert_eq!(lines, text.split_inclusive(|byte| *byte == b'\n').count() as u64);
         prop_assert!(replayed.events + replayed.skipped == lines, "{:?}", replayed);

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use recount_core::log::jsonl::{Block, BlockReader};
+use recount_core::log::{Block, RowSource, jsonl::JsonlRows};
 
 use crate::measure::count;
 
@@ -107,7 +107,7 @@ fn peak_kib(id: u32) -> Option<u64> {
 
 /// The lines of a file.
 pub(crate) fn count_lines(file: &Path) -> io::Result<u64> {
-    let mut reader = BlockReader::new(File::open(file)?);
+    let mut reader = JsonlRows::new(File::open(file)?);
     let mut block = Block::default();
     let mut lines = 0;
     while reader.next(&mut block)? {

@@ -4,7 +4,7 @@ use recount_core::{
     DecodeError, Digest, DomainEvent, Illegal, Instant, Invariant, MAX_ROW_BYTES, MerkleTree,
     Position, Revision, Row, RowError,
     delivery::{DeliveryEvent, OutboxLimits, Prepared},
-    log::jsonl::Line,
+    log::{Damage, Line},
 };
 
 use crate::verify::Rules;
@@ -55,7 +55,7 @@ pub(crate) struct Admission {
 /// A line that is not a row, with what can still be guessed from it.
 #[derive(Debug)]
 pub(crate) struct Unreadable {
-    pub(crate) error: RowError,
+    pub(crate) error: Damage,
     /// Whether it is a last line that was cut.
     pub(crate) is_torn: bool,
     /// What stands where a stream's name would.
@@ -81,10 +81,11 @@ impl Examiner<'_> {
         } else {
             Row::read(line.bytes, &mut spare).map(|row| (row, None))
         };
-        match read {
-            Ok((row, event)) => Ok(self.examine_row(&row, event)),
-            Err(error) => Err(Box::new(Unreadable::guess(error, line))),
-        }
+        let examined = read.map_err(Damage::Row).and_then(|(row, event)| {
+            line.check_listed(row.stream, row.revision)?;
+            Ok(self.examine_row(&row, event))
+        });
+        examined.map_err(|error| Box::new(Unreadable::guess(error, line)))
     }
 
     fn examine_row(&self, row: &Row<'_>, event: Option<DomainEvent>) -> ExaminedRow {
@@ -154,11 +155,11 @@ impl Unreadable {
     /// A line that was too long to be kept.
     pub(crate) fn oversized(length: u64) -> Self {
         let length = usize::try_from(length).unwrap_or(usize::MAX);
-        let error = RowError::TooLong { length, max: MAX_ROW_BYTES };
+        let error = RowError::TooLong { length, max: MAX_ROW_BYTES }.into();
         Self { error, is_torn: false, stream: None, previous: None, length }
     }
 
-    fn guess(error: RowError, line: Line<'_>) -> Self {
+    fn guess(error: Damage, line: Line<'_>) -> Self {
         let after = |key: &str| {
             let text = line.bytes;
             let at = text.windows(key.len()).rposition(|window| window == key.as_bytes())?;

@@ -1,11 +1,11 @@
 //! Rebuilding the records that a log's events fold to.
 
-use std::io::{self, Read};
+use std::io;
 
 use recount_core::{
     Digest, DomainEvent, Severity,
     delivery::{MessageDeliveryRecord, Outbox},
-    log::Place,
+    log::{Place, RowSource},
 };
 use serde::Serialize;
 
@@ -69,7 +69,7 @@ pub enum ReplayError {
     Io(#[from] io::Error),
 }
 
-/// Rebuilds the records of a log of JSON Lines.
+/// Rebuilds the records of a log.
 ///
 /// A record is handed over when it is finished; those that are not come at the end, in the order
 /// of their keys. So memory follows unfinished messages, and the order is that of the log.
@@ -84,9 +84,10 @@ pub enum ReplayError {
 /// # Examples
 ///
 /// ```
+/// use recount_core::log::jsonl::JsonlRows;
 /// use recount_projections::{ReplayOptions, replay};
 ///
-/// let error = replay(&b"{}"[..], &ReplayOptions::default(), |_| Ok(())).unwrap_err();
+/// let error = replay(JsonlRows::new(&b"{}"[..]), &ReplayOptions::default(), |_| Ok(())).unwrap_err();
 /// assert_eq!(
 ///     error.to_string(),
 ///     "the log cannot be replayed past position 0, line 1, byte 0: the last row is cut after 2 \
@@ -94,7 +95,7 @@ pub enum ReplayError {
 /// );
 /// ```
 pub fn replay(
-    source: impl Read + Send,
+    source: impl RowSource + Send,
     options: &ReplayOptions,
     record: impl FnMut(&MessageDeliveryRecord) -> io::Result<()>,
 ) -> Result<ReplaySummary, ReplayError> {
@@ -126,7 +127,7 @@ struct Replayer<'a, F> {
 }
 
 impl<F: FnMut(&MessageDeliveryRecord) -> io::Result<()>> Replayer<'_, F> {
-    fn line(&mut self, examined: &Examined, offset: u64) -> Result<(), ReplayError> {
+    fn line(&mut self, examined: &Examined, offset: Option<u64>) -> Result<(), ReplayError> {
         let row = match examined {
             Ok(row) => row,
             Err(line) => return self.unreadable(line, offset),
@@ -146,7 +147,7 @@ impl<F: FnMut(&MessageDeliveryRecord) -> io::Result<()>> Replayer<'_, F> {
         &mut self,
         stream: StreamIndex,
         row: &ExaminedRow,
-        offset: u64,
+        offset: Option<u64>,
     ) -> Result<(), ReplayError> {
         let event = match &row.event {
             Some(Ok(DomainEvent::Delivery(event))) => event,
@@ -171,7 +172,7 @@ impl<F: FnMut(&MessageDeliveryRecord) -> io::Result<()>> Replayer<'_, F> {
         Ok(())
     }
 
-    fn unreadable(&mut self, line: &Unreadable, offset: u64) -> Result<(), ReplayError> {
+    fn unreadable(&mut self, line: &Unreadable, offset: Option<u64>) -> Result<(), ReplayError> {
         let place = self.chain.place_of(line, offset);
         self.bad(place, line.to_string())
     }

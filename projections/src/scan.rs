@@ -1,19 +1,19 @@
-//! One pass over a text of lines: each line is examined on any thread, and folded in order.
+//! One pass over the rows of a log: each is examined on any thread, and folded in order.
 
 use std::{
     collections::BTreeMap,
-    io::{self, Read},
+    io,
     sync::{Mutex, mpsc},
     thread,
 };
 
-use recount_core::log::jsonl::{Block, BlockReader, Line, Oversized};
+use recount_core::log::{Block, Line, Oversized, RowSource};
 
 /// One line, as it comes to the fold.
 #[derive(Debug)]
 pub(crate) struct Scanned<T> {
-    /// Where it begins in the text.
-    pub(crate) offset: u64,
+    /// Where it begins in the text; `None` for a row of a table.
+    pub(crate) offset: Option<u64>,
     /// What came of it.
     pub(crate) content: Content<T>,
 }
@@ -47,7 +47,7 @@ pub(crate) fn scan<R, T, E>(
     mut fold: impl FnMut(&Scanned<T>) -> Result<(), E>,
 ) -> Result<(), E>
 where
-    R: Read + Send,
+    R: RowSource + Send,
     T: Send,
     E: From<io::Error>,
 {
@@ -118,11 +118,11 @@ where
 }
 
 /// The blocks of a source, numbered as they are taken.
-struct Blocks<R>(Mutex<(u64, BlockReader<R>)>);
+struct Blocks<R>(Mutex<(u64, R)>);
 
-impl<R: Read> Blocks<R> {
+impl<R: RowSource> Blocks<R> {
     fn new(source: R) -> Self {
-        Self(Mutex::new((0, BlockReader::new(source))))
+        Self(Mutex::new((0, source)))
     }
 
     /// Fills a block and returns its number; `None` at the end.
@@ -148,6 +148,10 @@ fn examine_block<T>(block: &Block, examine: &impl Fn(Line<'_>) -> T, batch: &mut
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
+    use recount_core::log::jsonl::JsonlRows;
+
     use super::*;
 
     #[test]
@@ -157,7 +161,7 @@ mod tests {
             let mut seen = 0_u64;
             let examine =
                 |line: Line<'_>| std::str::from_utf8(line.bytes).unwrap().parse::<u64>().unwrap();
-            scan(&text[..], jobs, examine, |line| {
+            scan(JsonlRows::new(&text[..]), jobs, examine, |line| {
                 let Content::Examined(number) = line.content else { panic!("{line:?}") };
                 assert_eq!(number, seen);
                 seen += 1;
@@ -182,7 +186,8 @@ mod tests {
             }
         }
         for jobs in [1, 2] {
-            let error = scan(Broken(0), jobs, |_| (), |_| Ok::<_, io::Error>(())).unwrap_err();
+            let error = scan(JsonlRows::new(Broken(0)), jobs, |_| (), |_| Ok::<_, io::Error>(()))
+                .unwrap_err();
             assert_eq!(error.to_string(), "the disk is gone");
         }
     }
@@ -193,7 +198,7 @@ mod tests {
         for jobs in [1, 2, 5] {
             let mut seen = 0;
             let result = scan(
-                &text[..],
+                JsonlRows::new(&text[..]),
                 jobs,
                 |_| (),
                 |_| {

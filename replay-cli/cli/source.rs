@@ -8,6 +8,7 @@ use std::{
 };
 
 use clap::Args;
+use recount_core::log::{RowSource, jsonl::JsonlRows};
 
 use super::{Format, error::CliError};
 
@@ -60,7 +61,7 @@ impl Source {
     }
 
     /// Opens it for reading, and looks whether it can be a log at all.
-    pub(super) fn open(&self) -> Result<Box<dyn Read + Send>, CliError> {
+    pub(super) fn open(&self) -> Result<Box<dyn RowSource + Send>, CliError> {
         let name = self.name();
         if self.0 == "-" {
             return sniff(io::stdin(), &name);
@@ -103,14 +104,14 @@ const HEAD_BYTES: usize = 512;
 fn sniff(
     mut source: impl Read + Send + 'static,
     name: &str,
-) -> Result<Box<dyn Read + Send>, CliError> {
+) -> Result<Box<dyn RowSource + Send>, CliError> {
     let mut head = Vec::with_capacity(HEAD_BYTES);
     let read = (&mut source).take(HEAD_BYTES as u64).read_to_end(&mut head);
     read.map_err(|source| CliError::Read { name: name.to_owned(), source })?;
     if head.starts_with(ZSTD) {
         let decoder = zstd::Decoder::new(Cursor::new(head).chain(source));
         let decoder = decoder.map_err(|source| CliError::Read { name: name.to_owned(), source })?;
-        return Ok(Box::new(decoder));
+        return Ok(Box::new(JsonlRows::new(decoder)));
     }
     let known = OTHER_FILES.iter().find(|(magic, ..)| head.starts_with(magic));
     let (what, hint) = match known {
@@ -118,7 +119,7 @@ fn sniff(
         None if head.contains(&0) => {
             ("a binary file", "name the .jsonl file that holds the events")
         }
-        None => return Ok(Box::new(Cursor::new(head).chain(source))),
+        None => return Ok(Box::new(JsonlRows::new(Cursor::new(head).chain(source)))),
     };
     Err(CliError::OtherFile { name: name.to_owned(), what, hint })
 }

@@ -17,9 +17,13 @@ mod index;
 mod indexed;
 #[cfg(feature = "memory")]
 mod memory;
+mod reader;
+mod rows;
 
 #[cfg(feature = "memory")]
 pub use memory::MemoryLog;
+pub use reader::EventReader;
+pub use rows::{Block, Line, Listed, Oversized, RowSource};
 
 use std::error::Error;
 
@@ -239,6 +243,21 @@ pub enum Damage {
     Root {
         /// What it is chained to.
         found: Digest,
+    },
+    /// A table finds it at another place than its own (L2, L8).
+    #[error(
+        "the table lists revision {revision} of {stream:?}, the event is revision \
+         {event_revision} of {event_stream:?}"
+    )]
+    Listed {
+        /// The stream in the table.
+        stream: String,
+        /// The revision in the table.
+        revision: i64,
+        /// The event's own stream.
+        event_stream: String,
+        /// The event's own revision.
+        event_revision: Revision,
     },
     /// The last row is cut: there is no end of it.
     #[error("the last row is cut after {length} bytes: `recount repair` moves them aside")]

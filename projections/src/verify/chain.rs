@@ -88,17 +88,17 @@ impl Chain {
     }
 
     /// Where the row of the current line is.
-    pub(crate) fn place(&self, row: &ExaminedRow, offset: u64) -> Place {
+    pub(crate) fn place(&self, row: &ExaminedRow, offset: Option<u64>) -> Place {
         Place {
             position: Some(row.position),
             stream: Some(row.stream.to_string()),
-            line: Some(self.log.line),
-            offset: Some(offset),
+            line: offset.map(|_| self.log.line),
+            offset,
         }
     }
 
     /// Where a line is that is no row: its position is the one that should be there.
-    pub(crate) fn place_of(&mut self, line: &Unreadable, offset: u64) -> Place {
+    pub(crate) fn place_of(&mut self, line: &Unreadable, offset: Option<u64>) -> Place {
         let position = Position::new(self.log.next);
         self.log.next += 1;
         // The digest before it tells whose next event it was. To find that out all streams are
@@ -114,8 +114,8 @@ impl Chain {
         Place {
             position,
             stream: stream.map(ToOwned::to_owned),
-            line: Some(self.log.line),
-            offset: Some(offset),
+            line: offset.map(|_| self.log.line),
+            offset,
         }
     }
 }

@@ -21,7 +21,7 @@ impl<F: FnMut(Finding) -> io::Result<()>> Verifier<'_, F> {
         &mut self,
         stream: StreamIndex,
         row: &ExaminedRow,
-        offset: u64,
+        offset: Option<u64>,
     ) -> io::Result<()> {
         let undecodable = match &row.event {
             None => return Ok(()),
@@ -53,7 +53,7 @@ impl<F: FnMut(Finding) -> io::Result<()>> Verifier<'_, F> {
         stream: StreamIndex,
         row: &ExaminedRow,
         event: &DeliveryEvent,
-        offset: u64,
+        offset: Option<u64>,
     ) -> io::Result<()> {
         let rules = self.options.rules;
         let state = self.chain.stream_mut(stream);
@@ -116,7 +116,7 @@ impl<F: FnMut(Finding) -> io::Result<()>> Verifier<'_, F> {
         stream: StreamIndex,
         row: &ExaminedRow,
         event: &DeliveryEvent,
-        offset: u64,
+        offset: Option<u64>,
         broken: Illegal,
     ) -> io::Result<()> {
         let id = event.message_id();
@@ -131,7 +131,7 @@ impl<F: FnMut(Finding) -> io::Result<()>> Verifier<'_, F> {
         &mut self,
         row: &ExaminedRow,
         id: &MessageId,
-        offset: u64,
+        offset: Option<u64>,
         lost: Option<Instant>,
     ) -> io::Result<()> {
         if lost.is_none() && row.admission.is_none() {

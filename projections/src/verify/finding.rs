@@ -62,9 +62,10 @@ pub struct Coverage {
 /// # Examples
 ///
 /// ```
+/// use recount_core::log::jsonl::JsonlRows;
 /// use recount_projections::{VerifyOptions, verify};
 ///
-/// let report = verify(&b""[..], &VerifyOptions::default(), |_| Ok(()))?;
+/// let report = verify(JsonlRows::new(&b""[..]), &VerifyOptions::default(), |_| Ok(()))?;
 /// assert!(!report.is_violated() && !report.is_incomplete());
 /// assert_eq!((report.coverage.events, report.last_position), (0, None));
 /// # Ok::<_, std::io::Error>(())

@@ -10,11 +10,13 @@ pub(crate) use deliveries::outbox;
 pub use finding::{Coverage, ExpectError, Expected, Finding, Report};
 pub use rules::{Rule, Rules, UnknownRule};
 
-use std::io::{self, Read};
+use std::io;
 
 use hashbrown::HashMap;
 use recount_core::{
-    Digest, Illegal, MerkleTree, Position, Severity, delivery::OutboxLimits, log::Place,
+    Digest, Illegal, MerkleTree, Position, Severity,
+    delivery::OutboxLimits,
+    log::{Place, RowSource},
 };
 
 use crate::{
@@ -28,12 +30,13 @@ use chain::Broken;
 /// # Examples
 ///
 /// ```
+/// use recount_core::log::jsonl::JsonlRows;
 /// use recount_projections::{Rules, VerifyOptions, verify};
 ///
 /// let mut options = VerifyOptions::default();
 /// assert_eq!((options.rules, options.jobs), (Rules::ALL, 1));
 /// options.expected = "1:0000000000000000000000000000000000000000000000000000000000000000".parse().ok();
-/// let report = verify(&b""[..], &options, |_| Ok(()))?;
+/// let report = verify(JsonlRows::new(&b""[..]), &options, |_| Ok(()))?;
 /// assert_eq!(report.mismatch.as_deref(), Some("expected 1 events, found 0"));
 /// # Ok::<_, std::io::Error>(())
 /// ```
@@ -60,7 +63,7 @@ impl Default for VerifyOptions {
     }
 }
 
-/// Verifies a log of JSON Lines, and reports every finding as it is found.
+/// Verifies a log, and reports every finding as it is found.
 ///
 /// Memory follows unfinished messages: a finished one costs about 30 bytes, a stream some
 /// hundreds.
@@ -72,11 +75,12 @@ impl Default for VerifyOptions {
 /// # Examples
 ///
 /// ```
+/// use recount_core::log::jsonl::JsonlRows;
 /// use recount_projections::{VerifyOptions, verify};
 ///
 /// let mut findings = Vec::new();
 /// let text = &b"this is not a row\n"[..];
-/// let report = verify(text, &VerifyOptions::default(), |finding| {
+/// let report = verify(JsonlRows::new(text), &VerifyOptions::default(), |finding| {
 ///     findings.push(finding);
 ///     Ok(())
 /// })?;
@@ -88,7 +92,7 @@ impl Default for VerifyOptions {
 /// # Ok::<_, std::io::Error>(())
 /// ```
 pub fn verify(
-    source: impl Read + Send,
+    source: impl RowSource + Send,
     options: &VerifyOptions,
     report: impl FnMut(Finding) -> io::Result<()>,
 ) -> io::Result<Report> {
@@ -143,14 +147,14 @@ impl<'a, F: FnMut(Finding) -> io::Result<()>> Verifier<'a, F> {
         }
     }
 
-    fn line(&mut self, examined: &Examined, offset: u64) -> io::Result<()> {
+    fn line(&mut self, examined: &Examined, offset: Option<u64>) -> io::Result<()> {
         match examined {
             Ok(row) => self.row(row, offset),
             Err(line) => self.unreadable(line, offset),
         }
     }
 
-    fn row(&mut self, row: &ExaminedRow, offset: u64) -> io::Result<()> {
+    fn row(&mut self, row: &ExaminedRow, offset: Option<u64>) -> io::Result<()> {
         self.coverage.events += 1;
         self.log_id.get_or_insert(row.stated);
         self.last_position = self.last_position.max(Some(row.position));
@@ -191,7 +195,7 @@ impl<'a, F: FnMut(Finding) -> io::Result<()>> Verifier<'a, F> {
         self.found(finding)
     }
 
-    fn unreadable(&mut self, line: &Unreadable, offset: u64) -> io::Result<()> {
+    fn unreadable(&mut self, line: &Unreadable, offset: Option<u64>) -> io::Result<()> {
         self.coverage.unreadable += 1;
         let place = self.chain.place_of(line, offset);
         let why = line.to_string();

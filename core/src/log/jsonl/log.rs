@@ -14,7 +14,6 @@ use tokio::sync::{oneshot, watch};
 use super::{
     JsonlReader,
     commit::{Committer, Locked, Request, Storage, read_at},
-    reader::{place, stream_of},
 };
 use crate::{
     EventBatch, Position, RecordedEvent, Revision, RowError, StreamName,
@@ -22,6 +21,7 @@ use crate::{
         AppendError, Appended, Damage, Direction, EventLog, EventStream, LogHead, ReadError,
         index::{Entry, Index},
         indexed::{Indexed, Shelf},
+        reader::{place, stream_of},
     },
 };
 
@@ -174,8 +174,9 @@ fn scan(file: &File) -> Result<(Index<Slot>, End), ReadError> {
     let mut reader = JsonlReader::new(file);
     while let Some(read) = reader.next_in_text() {
         let read = read?;
-        index.push(&read.event.event, Slot { offset: read.offset, length: read.length });
-        let length = read.offset + read.length as u64 + u64::from(read.is_ended);
+        let offset = read.offset.unwrap_or(end.length);
+        index.push(&read.event.event, Slot { offset, length: read.length });
+        let length = offset + read.length as u64 + u64::from(read.is_ended);
         end = End { length, is_ended: read.is_ended };
     }
     index.commit();
@@ -216,7 +217,7 @@ impl Shelf for Rows {
             Ok(recorded)
         };
         check().map_err(|source| {
-            let place = place(entry.position, stream_of(&row), offset).into();
+            let place = place(entry.position, stream_of(&row), Some(offset)).into();
             ReadError::Damaged { place, source }
         })
     }

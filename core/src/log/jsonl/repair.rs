@@ -7,8 +7,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Block, BlockReader, log::sync_directory_of};
-use crate::{MAX_ROW_BYTES, RecordedEvent, RowError};
+use super::{JsonlRows, log::sync_directory_of};
+use crate::{
+    MAX_ROW_BYTES, RecordedEvent, RowError,
+    log::{Block, RowSource},
+};
 
 /// What a repair found, and did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,7 +147,7 @@ fn begins_a_log(file: &mut File, offset: u64, last: &[u8]) -> io::Result<bool> {
     }
     file.seek(SeekFrom::Start(0))?;
     let mut block = Block::default();
-    BlockReader::new(file).next(&mut block)?;
+    JsonlRows::new(file).next(&mut block)?;
     Ok(block.lines().next().is_some_and(|first| RecordedEvent::read(first.bytes).is_ok()))
 }
 

@@ -1,32 +1,34 @@
 //! Reading a text in large blocks that end at line ends.
 //!
-//! Blocks can be worked on side by side. One line is never held beyond the largest row, however
-//! long it is.
+//! One line is never held beyond the largest row, however long it is.
 
 use std::io::{self, ErrorKind, Read};
 
-use crate::MAX_ROW_BYTES;
+use crate::{
+    MAX_ROW_BYTES,
+    log::{Block, RowSource},
+};
 
 /// How much is read at a time, unless a line is longer: what is made of it stays in a core's cache.
 const BLOCK_BYTES: usize = 128 << 10;
 
-/// Reads blocks of whole lines.
+/// The lines of a text, in blocks.
 ///
 /// # Examples
 ///
 /// ```
-/// use recount_core::log::jsonl::{Block, BlockReader};
+/// use recount_core::log::{Block, RowSource, jsonl::JsonlRows};
 ///
-/// let mut reader = BlockReader::new(&b"one\ntwo\n"[..]);
+/// let mut reader = JsonlRows::new(&b"one\ntwo\n"[..]);
 /// let mut block = Block::default();
 /// assert!(reader.next(&mut block)?);
 /// let lines: Vec<_> = block.lines().map(|line| (line.bytes, line.offset, line.is_ended)).collect();
-/// assert_eq!(lines, [(&b"one"[..], 0, true), (b"two", 4, true)]);
+/// assert_eq!(lines, [(&b"one"[..], Some(0), true), (b"two", Some(4), true)]);
 /// assert!(!reader.next(&mut block)?);
 /// # Ok::<_, std::io::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct BlockReader<R> {
+pub struct JsonlRows<R> {
     source: R,
     /// What was read behind the last line end.
     rest: Vec<u8>,
@@ -34,74 +36,10 @@ pub struct BlockReader<R> {
     is_done: bool,
 }
 
-/// Some lines of a text.
-#[derive(Debug, Default)]
-pub struct Block {
-    /// As long as it ever was, so that it is not filled with zeros again and again.
-    buffer: Vec<u8>,
-    length: usize,
-    offset: u64,
-    oversized: Option<Oversized>,
-}
-
-/// One line of a text, without its line end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line<'a> {
-    /// The bytes.
-    pub bytes: &'a [u8],
-    /// Where they begin in the text.
-    pub offset: u64,
-    /// Whether a line end stands behind them; only the last line may have none.
-    pub is_ended: bool,
-}
-
-/// A line that is longer than the largest row, and was not kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Oversized {
-    /// Where it begins in the text.
-    pub offset: u64,
-    /// How long it is.
-    pub length: u64,
-}
-
-impl<R: Read> BlockReader<R> {
+impl<R: Read> JsonlRows<R> {
     /// Reads from the beginning of a text.
     pub fn new(source: R) -> Self {
         Self { source, rest: Vec::new(), offset: 0, is_done: false }
-    }
-
-    /// Fills a block with the next lines, and says whether there were any.
-    ///
-    /// # Errors
-    ///
-    /// Those of the source.
-    pub fn next(&mut self, block: &mut Block) -> io::Result<bool> {
-        block.length = 0;
-        block.oversized = None;
-        block.offset = self.offset;
-        block.room(self.rest.len()).copy_from_slice(&self.rest);
-        block.length = self.rest.len();
-        self.rest.clear();
-        while !self.is_done {
-            let before = block.length;
-            self.fill(block)?;
-            if let Some(end) = memchr::memrchr(b'\n', &block.bytes()[before..]) {
-                let end = before + end + 1;
-                self.rest.extend_from_slice(&block.bytes()[end..]);
-                block.length = end;
-                break;
-            }
-            if block.length > MAX_ROW_BYTES {
-                let (skipped, line_end) = self.skip_line()?;
-                let length = block.length as u64 + skipped;
-                block.oversized = Some(Oversized { offset: self.offset, length });
-                block.length = 0;
-                self.offset += length + line_end;
-                return Ok(true);
-            }
-        }
-        self.offset += block.length as u64;
-        Ok(block.length > 0)
     }
 
     /// Reads some more, until a block is full or the text ends.
@@ -147,42 +85,38 @@ impl<R: Read> BlockReader<R> {
     }
 }
 
-impl Block {
-    fn bytes(&self) -> &[u8] {
-        &self.buffer[..self.length]
-    }
-
-    /// Room for so many more bytes.
-    fn room(&mut self, length: usize) -> &mut [u8] {
-        let end = self.length + length;
-        if self.buffer.len() < end {
-            self.buffer.resize(end, 0);
+impl<R: Read> RowSource for JsonlRows<R> {
+    fn next(&mut self, block: &mut Block) -> io::Result<bool> {
+        block.begin(Some(self.offset));
+        block.room(self.rest.len()).copy_from_slice(&self.rest);
+        block.length = self.rest.len();
+        self.rest.clear();
+        while !self.is_done {
+            let before = block.length;
+            self.fill(block)?;
+            if let Some(end) = memchr::memrchr(b'\n', &block.bytes()[before..]) {
+                let end = before + end + 1;
+                self.rest.extend_from_slice(&block.bytes()[end..]);
+                block.length = end;
+                break;
+            }
+            if block.length > MAX_ROW_BYTES {
+                let (skipped, line_end) = self.skip_line()?;
+                let length = block.length as u64 + skipped;
+                block.set_oversized(length);
+                self.offset += length + line_end;
+                return Ok(true);
+            }
         }
-        &mut self.buffer[self.length..end]
-    }
-
-    /// The lines, in order.
-    pub fn lines(&self) -> impl Iterator<Item = Line<'_>> {
-        let mut start = 0;
-        std::iter::from_fn(move || {
-            let rest = self.bytes().get(start..).filter(|rest| !rest.is_empty())?;
-            let end = memchr::memchr(b'\n', rest);
-            let bytes = &rest[..end.unwrap_or(rest.len())];
-            let offset = self.offset + start as u64;
-            start += bytes.len() + 1;
-            Some(Line { bytes, offset, is_ended: end.is_some() })
-        })
-    }
-
-    /// The one line that this block stands for, where it is longer than a row can be.
-    pub fn oversized(&self) -> Option<Oversized> {
-        self.oversized
+        self.offset += block.length as u64;
+        Ok(block.length > 0)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log::Oversized;
 
     /// A source that gives a few bytes at a time.
     struct Trickle<'a>(&'a [u8], usize);
@@ -196,10 +130,10 @@ mod tests {
         }
     }
 
-    type Owned = (Vec<u8>, u64, bool);
+    type Owned = (Vec<u8>, Option<u64>, bool);
 
     fn lines(text: &[u8], step: usize) -> (Vec<Owned>, Vec<Oversized>) {
-        let mut reader = BlockReader::new(Trickle(text, step));
+        let mut reader = JsonlRows::new(Trickle(text, step));
         let mut block = Block::default();
         let (mut lines, mut oversized) = (Vec::new(), Vec::new());
         while reader.next(&mut block).unwrap() {
@@ -212,8 +146,12 @@ mod tests {
     #[test]
     fn lines_come_whole_and_in_order_however_they_are_read() {
         let text = b"one\n\nthree\nfour";
-        let expected =
-            [(&b"one"[..], 0, true), (b"", 4, true), (b"three", 5, true), (b"four", 11, false)];
+        let expected = [
+            (&b"one"[..], Some(0), true),
+            (b"", Some(4), true),
+            (b"three", Some(5), true),
+            (b"four", Some(11), false),
+        ];
         for step in 1..20 {
             let (lines, oversized) = lines(text, step);
             assert_eq!(oversized, []);
@@ -226,7 +164,9 @@ mod tests {
         let (read, _) = lines(&many, 70_000);
         assert_eq!(read.len(), 400_000);
         assert!(
-            read.iter().enumerate().all(|(n, line)| line.1 == n as u64 * 11 && line.0.len() == 10)
+            read.iter()
+                .enumerate()
+                .all(|(n, line)| line.1 == Some(n as u64 * 11) && line.0.len() == 10)
         );
     }
 
@@ -236,8 +176,11 @@ mod tests {
         text.resize(7 + (64 << 20), b'x');
         text.extend_from_slice(b"\nafter");
         let (lines, oversized) = lines(&text, 1 << 20);
-        assert_eq!(oversized, [Oversized { offset: 7, length: 64 << 20 }]);
+        assert_eq!(oversized, [Oversized { offset: Some(7), length: 64 << 20 }]);
         let after = (64 << 20) + 8;
-        assert_eq!(lines, [(b"before".to_vec(), 0, true), (b"after".to_vec(), after, false)]);
+        assert_eq!(
+            lines,
+            [(b"before".to_vec(), Some(0), true), (b"after".to_vec(), Some(after), false)]
+        );
     }
 }

@@ -1,25 +1,19 @@
-//! Reading events out of a text, and checking each against those before it.
+//! Reading events in the order of the log, and checking each against those before it.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    fs::File,
-    io::Read,
-    path::Path,
-};
+use std::collections::{HashMap, VecDeque};
 
-use super::{Block, BlockReader, Line};
+use super::{Block, Damage, Line, Place, ReadError, RowSource};
 use crate::{
     Digest, MAX_ROW_BYTES, Position, RecordedEvent, Row, RowError, SealedEvent, StreamHead,
     StreamName,
-    log::{Damage, Place, ReadError},
 };
 
-/// Reads the events of a text in order, and checks that they are a log.
+/// Reads the events of a log in order, and checks that they are one.
 ///
 /// Each event is checked for its spelling, its digest, its position, and that it follows the event
-/// before it in its stream. The first error ends it; everything before that was a log. A last line
-/// that is complete but has no newline is an event, one that is cut is [`Damage::Torn`]. Memory
-/// holds one block of the text, and the head of each stream.
+/// before it in its stream. The first error ends it; everything before that was a log. The last
+/// line of a text that is complete but has no newline is an event, one that is cut is [`Damage::Torn`].
+/// Memory holds one block, and the head of each stream.
 ///
 /// # Examples
 ///
@@ -32,8 +26,8 @@ use crate::{
 /// assert!(reader.next().is_none());
 /// ```
 #[derive(Debug)]
-pub struct JsonlReader<R> {
-    blocks: BlockReader<R>,
+pub struct EventReader<S> {
+    source: S,
     block: Block,
     /// What was read and not yet given.
     ready: VecDeque<Result<InText, ReadError>>,
@@ -46,29 +40,18 @@ pub struct JsonlReader<R> {
 #[derive(Debug)]
 pub(super) struct InText {
     pub(super) event: RecordedEvent,
-    pub(super) offset: u64,
+    /// `None` for a row of a table.
+    pub(super) offset: Option<u64>,
     pub(super) length: usize,
     /// Whether there is a newline behind the row.
     pub(super) is_ended: bool,
 }
 
-impl JsonlReader<File> {
-    /// Reads a file; it is opened for reading only.
-    ///
-    /// # Errors
-    ///
-    /// [`ReadError::Storage`] where it cannot be opened.
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, ReadError> {
-        let file = File::open(path).map_err(|error| ReadError::Storage { source: error.into() })?;
-        Ok(Self::new(file))
-    }
-}
-
-impl<R: Read> JsonlReader<R> {
-    /// Reads a text from its beginning; it is read in large blocks, so `source` needs no buffer.
-    pub fn new(source: R) -> Self {
+impl<S: RowSource> EventReader<S> {
+    /// Reads the rows of a source from the first.
+    pub fn of(source: S) -> Self {
         Self {
-            blocks: BlockReader::new(source),
+            source,
             block: Block::default(),
             ready: VecDeque::new(),
             heads: HashMap::new(),
@@ -87,7 +70,7 @@ impl<R: Read> JsonlReader<R> {
 
     fn read_block(&mut self) {
         let mut block = std::mem::take(&mut self.block);
-        match self.blocks.next(&mut block) {
+        match self.source.next(&mut block) {
             Ok(true) => self.check_block(&block),
             Ok(false) => self.is_done = true,
             Err(error) => {
@@ -132,6 +115,7 @@ impl<R: Read> JsonlReader<R> {
             return Err(Damage::Position { found: recorded.position, expected: self.next });
         }
         let event = &recorded.event;
+        line.check_listed(event.stream(), event.revision())?;
         if let Some(head) = self.heads.get_mut(event.stream()) {
             check_chain(event, Some(*head))?;
             *head = event.head();
@@ -143,14 +127,14 @@ impl<R: Read> JsonlReader<R> {
         Ok(recorded)
     }
 
-    fn refuse(&mut self, stream: Option<String>, offset: u64, damage: Damage) {
+    fn refuse(&mut self, stream: Option<String>, offset: Option<u64>, damage: Damage) {
         let place = place(self.next, stream, offset).into();
         self.is_done = true;
         self.ready.push_back(Err(ReadError::Damaged { place, source: damage }));
     }
 }
 
-impl<R: Read> Iterator for JsonlReader<R> {
+impl<S: RowSource> Iterator for EventReader<S> {
     type Item = Result<RecordedEvent, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -158,9 +142,10 @@ impl<R: Read> Iterator for JsonlReader<R> {
     }
 }
 
-/// A place in a text of which everything before is a log: a line for each position.
-pub(super) fn place(position: Position, stream: Option<String>, offset: u64) -> Place {
-    Place { position: Some(position), stream, line: Some(position.get() + 1), offset: Some(offset) }
+/// A place of which everything before is a log: in a text, a line for each position.
+pub(super) fn place(position: Position, stream: Option<String>, offset: Option<u64>) -> Place {
+    let line = offset.map(|_| position.get() + 1);
+    Place { position: Some(position), stream, line, offset }
 }
 
 /// The stream that a row names, where so much of it can be read.
@@ -170,7 +155,8 @@ pub(super) fn stream_of(bytes: &[u8]) -> Option<String> {
     Some(row.stream.to_owned())
 }
 
-fn check_chain(event: &SealedEvent, expected: Option<StreamHead>) -> Result<(), Damage> {
+/// Holds that an event follows another of its stream.
+pub(super) fn check_chain(event: &SealedEvent, expected: Option<StreamHead>) -> Result<(), Damage> {
     let found = event.expected();
     if found != expected {
         return Err(Damage::Chain { found, expected });
