@@ -1,12 +1,15 @@
-//! What a log that one process writes knows of its events, and what it does with a batch.
+//! What a log that one process writes knows of its events.
 //!
 //! Shared by the backends that find their events through memory. An event is first put behind the
 //! others, where only the next admission sees it, and shown to readers once it is durable.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, convert::Infallible};
 
-use super::{AppendError, Appended, LogHead};
-use crate::{Digest, EventBatch, Position, Revision, SealedEvent, StreamHead, StreamName};
+use super::{
+    LogHead,
+    admission::{self, Admission, Place, Places},
+};
+use crate::{Digest, EventBatch, Position, Revision, SealedEvent, StreamName};
 
 /// One event of the index.
 #[derive(Clone, Debug)]
@@ -26,19 +29,6 @@ pub(super) struct Index<T> {
     committed: usize,
 }
 
-/// What becomes of a batch.
-#[derive(Debug)]
-pub(super) enum Admission {
-    /// It is appended.
-    New,
-    /// It is answered without being appended.
-    Known {
-        answer: Result<Appended, AppendError>,
-        /// How many events must be durable for the answer to hold.
-        after: usize,
-    },
-}
-
 impl<T> Index<T> {
     pub(super) fn new() -> Self {
         Self { events: Vec::new(), streams: HashMap::new(), committed: 0 }
@@ -46,44 +36,8 @@ impl<T> Index<T> {
 
     /// Judges a batch by all events that were put here, durable or not.
     pub(super) fn admit(&self, batch: &EventBatch, max_row_bytes: usize) -> Admission {
-        let places = self.streams.get(batch.stream()).map_or(&[][..], Vec::as_slice);
-        let wanted = batch.head();
-        // Digests are chained: where the last is the same, so are those before it.
-        if let Some(last) = place(places, wanted.revision)
-            && self.events[last].digest == wanted.digest
-        {
-            let first = &batch.events()[0];
-            let first = place(places, first.revision()).unwrap_or(last);
-            let first_position = self.events[first].position;
-            let answer = Ok(Appended { head: wanted, first_position });
-            return Admission::Known { answer, after: last + 1 };
-        }
-        let actual = self.stream_head(places);
-        if actual != batch.expected() {
-            let (stream, expected) = (batch.stream().clone(), batch.expected());
-            let answer = Err(AppendError::Conflict { stream, expected, actual });
-            let after = places.last().map_or(0, |last| last + 1);
-            return Admission::Known { answer, after };
-        }
-        match self.refusal(batch, max_row_bytes) {
-            Some(error) => Admission::Known { answer: Err(error), after: 0 },
-            None => Admission::New,
-        }
-    }
-
-    fn refusal(&self, batch: &EventBatch, max: usize) -> Option<AppendError> {
-        for (event, place) in batch.events().iter().zip(self.events.len()..) {
-            let Some(position) = Position::new(place as u64) else {
-                return Some(AppendError::Full);
-            };
-            let length = row_length(position, event);
-            if length > max {
-                let stream = batch.stream().clone();
-                let revision = event.revision();
-                return Some(AppendError::TooLarge { stream, revision, length, max });
-            }
-        }
-        None
+        let Ok(admission) = admission::admit(self, batch, max_row_bytes);
+        admission
     }
 
     /// Where the next event will stand.
@@ -140,43 +94,42 @@ impl<T> Index<T> {
         &self.events[place]
     }
 
-    fn stream_head(&self, places: &[usize]) -> Option<StreamHead> {
-        let last = *places.last()?;
-        let revision = Revision::new(places.len() as u64 - 1)?;
-        Some(StreamHead { revision, digest: self.events[last].digest })
+    fn place(&self, revision: usize, at: usize) -> Option<Place> {
+        let Entry { position, digest, .. } = self.events[at];
+        Some(Place { position, revision: Revision::new(revision as u64)?, digest })
     }
 }
 
-fn place(places: &[usize], revision: Revision) -> Option<usize> {
-    places.get(usize::try_from(revision.get()).ok()?).copied()
+impl<T> Places for Index<T> {
+    type Error = Infallible;
+
+    fn last(&self, stream: &StreamName) -> Result<Option<Place>, Infallible> {
+        let last =
+            self.streams.get(stream).and_then(|places| Some((places.len() - 1, *places.last()?)));
+        Ok(last.and_then(|(revision, at)| self.place(revision, at)))
+    }
+
+    fn at(&self, stream: &StreamName, revision: Revision) -> Result<Option<Place>, Infallible> {
+        let place = self.streams.get(stream).and_then(|places| {
+            let revision = usize::try_from(revision.get()).ok()?;
+            self.place(revision, *places.get(revision)?)
+        });
+        Ok(place)
+    }
+
+    fn count(&self) -> Result<u64, Infallible> {
+        Ok(self.events.len() as u64)
+    }
 }
 
 fn visible(places: &[usize], committed: usize) -> usize {
     places.partition_point(|place| *place < committed)
 }
 
-/// How long the row of an event is, without its newline; see [`crate::write_row`].
-pub(super) fn row_length(position: Position, event: &SealedEvent) -> usize {
-    const AROUND: usize = r#"{"digest":"","event":,"position":}"#.len() + 64;
-    let digits = position.get().checked_ilog10().unwrap_or(0) as usize + 1;
-    AROUND + event.text().len() + digits
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{log::conformance::batch, write_row};
-
-    #[test]
-    fn the_length_of_a_row_is_that_of_what_is_written() {
-        let batch = batch("delivery-a", None, &["x"]);
-        for position in [0, 9, 10, 99, 100, (1 << 53) - 1] {
-            let position = Position::new(position).unwrap();
-            let mut row = Vec::new();
-            write_row(&mut row, position, &batch.events()[0]);
-            assert_eq!(row_length(position, &batch.events()[0]), row.len() - 1);
-        }
-    }
+    use crate::log::conformance::batch;
 
     #[test]
     fn what_is_rolled_back_was_never_there() {
@@ -192,7 +145,7 @@ mod tests {
         assert_eq!((index.events.len(), index.streams.len()), (1, 1));
         for batch in [&second, &other] {
             let admission = index.admit(batch, usize::MAX);
-            assert!(matches!(admission, Admission::New), "{admission:?}");
+            assert!(matches!(admission, Admission::New(_)), "{admission:?}");
         }
     }
 }

@@ -8,7 +8,8 @@ use tokio::sync::watch;
 use super::{
     AppendError, Appended, Direction, EventLog, EventStream, LogHead, MAX_APPENDED_ROW_BYTES,
     ReadError,
-    index::{Admission, Entry, Index},
+    admission::Admission,
+    index::{Entry, Index},
     indexed::{Indexed, Shelf},
 };
 use crate::{EventBatch, Position, RecordedEvent, Revision, SealedEvent, StreamName};
@@ -81,8 +82,7 @@ impl MemoryLog {
         let mut index = self.0.indexed.index_mut();
         match index.admit(batch, MAX_APPENDED_ROW_BYTES) {
             Admission::Known { answer, .. } => answer,
-            Admission::New => {
-                let first_position = index.next_position();
+            Admission::New(first_position) => {
                 for event in batch.events() {
                     index.push(event, event.clone());
                 }

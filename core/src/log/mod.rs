@@ -8,6 +8,8 @@
 #[cfg(feature = "jsonl")]
 pub mod jsonl;
 
+#[cfg(any(feature = "jsonl", feature = "memory", feature = "sqlite"))]
+mod admission;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 #[cfg(any(feature = "jsonl", feature = "memory"))]
@@ -17,6 +19,8 @@ mod index;
 mod indexed;
 #[cfg(feature = "memory")]
 mod memory;
+#[cfg(any(feature = "jsonl", feature = "sqlite"))]
+mod queue;
 mod reader;
 mod rows;
 

@@ -4,23 +4,21 @@
 use std::os::unix::fs::FileExt;
 #[cfg(windows)]
 use std::os::windows::fs::FileExt;
-use std::{
-    fs::File,
-    io,
-    sync::{Arc, mpsc},
-};
+use std::{fs::File, io, sync::Arc};
 
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
 use super::log::{End, Rows, Slot};
 use crate::{
-    EventBatch, StreamName,
-    log::{AppendError, Appended, MAX_APPENDED_ROW_BYTES, index::Admission, indexed::Indexed},
+    StreamName,
+    log::{
+        AppendError, Appended, MAX_APPENDED_ROW_BYTES,
+        admission::Admission,
+        indexed::Indexed,
+        queue::{Reply, Request},
+    },
     write_row,
 };
-
-/// How much is gathered for one write, at least one batch.
-const GROUP_BYTES: usize = 4 << 20;
 
 /// What the rows are written to.
 pub(super) trait Storage: Send + 'static {
@@ -59,14 +57,7 @@ impl Drop for Locked {
     }
 }
 
-/// A batch that was submitted, and who waits for it.
-#[derive(Debug)]
-pub(super) struct Request {
-    pub(super) batch: EventBatch,
-    pub(super) reply: oneshot::Sender<Result<Appended, AppendError>>,
-}
-
-/// Takes batches, writes them, and answers.
+/// Writes batches and answers them.
 #[derive(Debug)]
 pub(super) struct Committer<S> {
     storage: S,
@@ -79,10 +70,10 @@ pub(super) struct Committer<S> {
 /// What was judged and waits for the disk.
 struct Judged {
     stream: StreamName,
-    reply: oneshot::Sender<Result<Appended, AppendError>>,
+    reply: Reply,
     answer: Result<Appended, AppendError>,
     /// How many events must be durable for the answer to hold.
-    after: usize,
+    after: u64,
 }
 
 impl<S: Storage> Committer<S> {
@@ -95,49 +86,33 @@ impl<S: Storage> Committer<S> {
         Self { storage, indexed, committed, end, is_closed: false }
     }
 
-    /// Works until the log is dropped and the queue is empty.
-    pub(super) fn run(mut self, queue: &mpsc::Receiver<Request>) {
-        while let Ok(first) = queue.recv() {
-            let mut bytes = size(&first);
-            let mut group = vec![first];
-            while bytes < GROUP_BYTES
-                && let Ok(next) = queue.try_recv()
-            {
-                bytes += size(&next);
-                group.push(next);
-            }
-            self.commit(group, bytes);
-        }
-    }
-
-    fn commit(&mut self, group: Vec<Request>, bytes: usize) {
+    pub(super) fn commit(&mut self, group: Vec<Request>) {
         if self.is_closed {
-            for request in group {
-                answer(request.reply, Err(AppendError::Closed));
-            }
+            group.into_iter().for_each(|it| it.into_parts().1.answer(Err(AppendError::Closed)));
             return;
         }
+        let bytes: usize = group.iter().map(Request::size).sum();
         let mut text = Vec::with_capacity(bytes + bytes / 4);
         let judged: Vec<_> =
             group.into_iter().map(|request| self.judge(request, &mut text)).collect();
         let outcome = if text.is_empty() { Ok(()) } else { self.write(&text) };
-        let durable = self.indexed.index().committed();
-        for Judged { stream, reply, answer: judgement, after } in judged {
-            let judgement = match &outcome {
+        let durable = self.indexed.index().committed() as u64;
+        for Judged { stream, reply, answer, after } in judged {
+            reply.answer(match &outcome {
                 Err(error) if after > durable => Err(self.failure(stream, error)),
-                _ => judgement,
-            };
-            answer(reply, judgement);
+                _ => answer,
+            });
         }
     }
 
     /// Judges one batch by those before it, and puts its rows behind theirs.
-    fn judge(&self, Request { batch, reply }: Request, text: &mut Vec<u8>) -> Judged {
+    fn judge(&self, request: Request, text: &mut Vec<u8>) -> Judged {
+        let (batch, reply) = request.into_parts();
         let stream = batch.stream().clone();
         let mut index = self.indexed.index_mut();
         let first_position = match index.admit(&batch, MAX_APPENDED_ROW_BYTES) {
             Admission::Known { answer, after } => return Judged { stream, reply, answer, after },
-            Admission::New => index.next_position(),
+            Admission::New(first_position) => first_position,
         };
         if text.is_empty() && !self.end.is_ended {
             text.push(b'\n');
@@ -149,7 +124,7 @@ impl<S: Storage> Committer<S> {
             index.push(event, Slot { offset, length: text.len() - start - 1 });
         }
         let answer = Ok(Appended { head: batch.head(), first_position });
-        Judged { stream, reply, answer, after: index.length() }
+        Judged { stream, reply, answer, after: index.length() as u64 }
     }
 
     /// Makes rows durable and visible, or takes them back.
@@ -176,18 +151,6 @@ impl<S: Storage> Committer<S> {
             AppendError::Storage { source }
         }
     }
-}
-
-fn size(request: &Request) -> usize {
-    request.batch.events().iter().map(|event| event.text().len()).sum()
-}
-
-fn answer(
-    reply: oneshot::Sender<Result<Appended, AppendError>>,
-    answer: Result<Appended, AppendError>,
-) {
-    // Who does not wait any more does not want it.
-    let _ = reply.send(answer);
 }
 
 /// Reads from an offset, until the buffer is full or the file ends.

@@ -4,16 +4,15 @@ use std::{
     fs::{File, OpenOptions, TryLockError},
     io,
     path::{Path, PathBuf},
-    sync::{Arc, mpsc},
-    thread::{self, JoinHandle},
+    sync::Arc,
 };
 
 use futures_util::{FutureExt, future::BoxFuture};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
 use super::{
     JsonlReader,
-    commit::{Committer, Locked, Request, Storage, read_at},
+    commit::{Committer, Locked, Storage, read_at},
 };
 use crate::{
     EventBatch, Position, RecordedEvent, Revision, RowError, StreamName,
@@ -21,6 +20,7 @@ use crate::{
         AppendError, Appended, Damage, Direction, EventLog, EventStream, LogHead, ReadError,
         index::{Entry, Index},
         indexed::{Indexed, Shelf},
+        queue::Queue,
         reader::{place, stream_of},
     },
 };
@@ -74,9 +74,7 @@ use crate::{
 pub struct JsonlLog {
     indexed: Arc<Indexed<Rows>>,
     committed: watch::Receiver<usize>,
-    /// Both there until the log is dropped.
-    requests: Option<mpsc::Sender<Request>>,
-    writer: Option<JoinHandle<()>>,
+    queue: Queue,
 }
 
 /// Why a file could not be opened as a log; it was not changed.
@@ -151,13 +149,10 @@ impl JsonlLog {
         let rows = Rows(file.0.try_clone().map_err(failed)?);
         let (tell, committed) = watch::channel(index.committed());
         let indexed = Indexed::new(index, rows);
-        let (requests, queue) = mpsc::channel();
-        let work = Committer::new(wrap(file), Arc::clone(&indexed), tell, end);
-        let writer = thread::Builder::new()
-            .name("recount-jsonl".to_owned())
-            .spawn(move || work.run(&queue))
-            .map_err(failed)?;
-        Ok(Self { indexed, committed, requests: Some(requests), writer: Some(writer) })
+        let mut committer = Committer::new(wrap(file), Arc::clone(&indexed), tell, end);
+        let commit = move |group| committer.commit(group);
+        let queue = Queue::start("recount-jsonl", commit).map_err(failed)?;
+        Ok(Self { indexed, committed, queue })
     }
 }
 
@@ -225,20 +220,7 @@ impl Shelf for Rows {
 
 impl EventLog for JsonlLog {
     fn append(&self, batch: EventBatch) -> BoxFuture<'_, Result<Appended, AppendError>> {
-        let stream = batch.stream().clone();
-        let (reply, answer) = oneshot::channel();
-        let requests = self.requests.as_ref().expect("the queue is there until the drop");
-        if requests.send(Request { batch, reply }).is_err() {
-            return std::future::ready(Err(AppendError::Closed)).boxed();
-        }
-        // Without an answer the thread is gone, nobody knows how far it came.
-        answer
-            .map(|answer| {
-                answer.unwrap_or_else(|source| {
-                    Err(AppendError::OutcomeUnknown { stream, source: source.into() })
-                })
-            })
-            .boxed()
+        self.queue.submit(batch)
     }
 
     fn read_stream(
@@ -266,15 +248,5 @@ impl EventLog for JsonlLog {
 
     fn subscribe(&self, from: Position) -> EventStream<'static> {
         self.indexed.subscribe(from, self.committed.clone())
-    }
-}
-
-impl Drop for JsonlLog {
-    fn drop(&mut self) {
-        drop(self.requests.take());
-        if let Some(writer) = self.writer.take() {
-            // A panic there was told where it happened, and every waiting append has its answer.
-            let _ = writer.join();
-        }
     }
 }
