@@ -7,11 +7,19 @@
 
 #[cfg(feature = "jsonl")]
 pub mod jsonl;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
 
 #[cfg(any(feature = "jsonl", feature = "memory", feature = "sqlite"))]
+#[cfg_attr(
+    not(any(feature = "jsonl", feature = "sqlite")),
+    expect(dead_code, reason = "memory does not fail")
+)]
 mod admission;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+#[cfg(any(feature = "jsonl", feature = "sqlite"))]
+mod file;
 #[cfg(any(feature = "jsonl", feature = "memory"))]
 #[cfg_attr(not(feature = "jsonl"), expect(dead_code, reason = "memory does not fail"))]
 mod index;
@@ -21,7 +29,12 @@ mod indexed;
 mod memory;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod queue;
+#[cfg_attr(not(feature = "jsonl"), expect(dead_code, reason = "only a text has offsets"))]
 mod reader;
+#[cfg_attr(
+    not(any(feature = "jsonl", feature = "sqlite")),
+    expect(dead_code, reason = "nothing fills blocks")
+)]
 mod rows;
 
 #[cfg(feature = "memory")]
@@ -180,7 +193,8 @@ pub enum AppendError {
     /// The log has as many events as can be counted; nothing was appended.
     #[error("the log is full: a position is at most 2^53 - 1")]
     Full,
-    /// The events may be there or not: append the same batch again to learn it.
+    /// The events may be there or not: append the same batch again until it is answered in another
+    /// way than by this and [`AppendError::Storage`].
     #[error("it is not known whether {stream} was appended to: append the same batch again")]
     OutcomeUnknown {
         /// The stream.
@@ -194,6 +208,9 @@ pub enum AppendError {
         /// What went wrong.
         source: Source,
     },
+    /// The log was opened for reading only; nothing was appended.
+    #[error("the log is open for reading only, nothing was appended")]
+    ReadOnly,
     /// An earlier write failed in such a way that the log must be opened again.
     #[error("the log is closed after a failed write: open it again")]
     Closed,
@@ -242,6 +259,17 @@ pub enum Damage {
         /// What it should follow.
         expected: Option<StreamHead>,
     },
+    /// It has another revision (L2).
+    #[error("the revision is {found}, expected {expected}")]
+    Revision {
+        /// What stands there.
+        found: Revision,
+        /// What should.
+        expected: Revision,
+    },
+    /// There is none, and later ones are there.
+    #[error("there is no event where one should be")]
+    Missing,
     /// It is the first of its stream, and chained to something (L3).
     #[error("the stream's first event is chained to {found}, not to zeros")]
     Root {
@@ -346,6 +374,10 @@ mod tests {
             (
                 AppendError::Storage { source: source() },
                 "the log could not be written, nothing was appended".to_owned(),
+            ),
+            (
+                AppendError::ReadOnly,
+                "the log is open for reading only, nothing was appended".to_owned(),
             ),
             (
                 AppendError::Closed,

@@ -88,7 +88,9 @@ impl<S: Storage> Committer<S> {
 
     pub(super) fn commit(&mut self, group: Vec<Request>) {
         if self.is_closed {
-            group.into_iter().for_each(|it| it.into_parts().1.answer(Err(AppendError::Closed)));
+            for request in group {
+                request.into_parts().1.answer(Err(AppendError::Closed));
+            }
             return;
         }
         let bytes: usize = group.iter().map(Request::size).sum();

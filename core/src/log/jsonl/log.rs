@@ -18,6 +18,7 @@ use crate::{
     EventBatch, Position, RecordedEvent, Revision, RowError, StreamName,
     log::{
         AppendError, Appended, Damage, Direction, EventLog, EventStream, LogHead, ReadError,
+        file::sync_directory_of,
         index::{Entry, Index},
         indexed::{Indexed, Shelf},
         queue::Queue,
@@ -149,8 +150,8 @@ impl JsonlLog {
         let rows = Rows(file.0.try_clone().map_err(failed)?);
         let (tell, committed) = watch::channel(index.committed());
         let indexed = Indexed::new(index, rows);
-        let mut committer = Committer::new(wrap(file), Arc::clone(&indexed), tell, end);
-        let commit = move |group| committer.commit(group);
+        let mut writer = Committer::new(wrap(file), Arc::clone(&indexed), tell, end);
+        let commit = move |group| writer.commit(group);
         let queue = Queue::start("recount-jsonl", commit).map_err(failed)?;
         Ok(Self { indexed, committed, queue })
     }
@@ -176,15 +177,6 @@ fn scan(file: &File) -> Result<(Index<Slot>, End), ReadError> {
     }
     index.commit();
     Ok((index, end))
-}
-
-/// Makes a file's name durable: without this, a crash could take a new file as a whole.
-pub(super) fn sync_directory_of(path: &Path) -> io::Result<()> {
-    if cfg!(not(unix)) {
-        return Ok(());
-    }
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 impl Shelf for Rows {

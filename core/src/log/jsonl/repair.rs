@@ -7,10 +7,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{JsonlRows, log::sync_directory_of};
+use super::JsonlRows;
 use crate::{
     MAX_ROW_BYTES, RecordedEvent, RowError,
-    log::{Block, RowSource},
+    log::{Block, RowSource, file::sync_directory_of},
 };
 
 /// What a repair found, and did.

@@ -1,0 +1,142 @@
+//! Rows out of the tables, as the text of the log has them.
+
+use std::{io, path::Path};
+
+use rusqlite::{Connection, Params, Result, Row, types::ValueRef};
+
+use super::file::{Access, Database, Durability, OpenError};
+use crate::{
+    Digest,
+    log::{Block, Listed, RowSource},
+};
+
+/// How much is read at a time, unless a row is longer.
+pub(super) const BLOCK_BYTES: usize = 128 << 10;
+
+/// What every query selects; an event that is too long comes as its length.
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT position, revision, digest, \
+             iif(octet_length(event) <= 16777216, event, octet_length(event)), \
+             (SELECT name FROM streams WHERE id = stream) \
+             FROM events ",
+            $rest
+        )
+    };
+}
+pub(super) use select;
+
+/// The rows of a database, in the order of their positions.
+///
+/// It is opened for reading only. What is there when it is opened is read, whoever appends
+/// meanwhile; no lock is held between two blocks.
+///
+/// # Examples
+///
+/// ```
+/// use recount_core::log::{EventReader, sqlite::{SqliteLog, SqliteRows}};
+///
+/// let directory = tempfile::tempdir()?;
+/// let path = directory.path().join("log.db");
+/// SqliteLog::open(&path)?;
+/// let mut events = EventReader::of(SqliteRows::open(&path)?);
+/// assert!(events.next().is_none());
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct SqliteRows {
+    connection: Connection,
+    /// The first position that is not read yet, and the last that is.
+    next: i64,
+    last: i64,
+}
+
+impl SqliteRows {
+    /// Opens a database for reading.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`] where it is no log, or cannot be read.
+    pub fn open(path: impl AsRef<Path>) -> std::result::Result<Self, OpenError> {
+        let path = path.as_ref();
+        let database = Database::open(path, Access::Read, Durability::Full)?;
+        let connect = || {
+            let connection = database.connect(Access::Read)?;
+            let last = connection.query_row(LAST, [], |row| row.get(0))?;
+            Ok((connection, last))
+        };
+        let (connection, last) = connect().map_err(|error: rusqlite::Error| {
+            OpenError::Storage { path: path.to_owned(), source: error.into() }
+        })?;
+        Ok(Self { connection, next: i64::MIN, last })
+    }
+}
+
+impl RowSource for SqliteRows {
+    fn next(&mut self, block: &mut Block) -> io::Result<bool> {
+        const ROWS: &str = select!("WHERE position BETWEEN ?1 AND ?2 ORDER BY position");
+        if self.next > self.last {
+            return Ok(false);
+        }
+        let read = read(&self.connection, ROWS, [self.next, self.last], block);
+        let last = read.map_err(io::Error::other)?;
+        self.next = last.map_or(i64::MAX, |last| last.saturating_add(1));
+        Ok(last.is_some())
+    }
+}
+
+/// The last position, and one before the first where there is none.
+pub(super) const LAST: &str = "SELECT coalesce(max(position), -1) FROM events";
+
+/// Fills a block with what a query of [`select`] gives, and returns the last row's position.
+pub(super) fn read(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    block: &mut Block,
+) -> Result<Option<i64>> {
+    block.begin(None);
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params)?;
+    let mut last = None;
+    while block.length < BLOCK_BYTES
+        && let Some(row) = rows.next()?
+    {
+        if let ValueRef::Integer(length) = row.get_ref(3)? {
+            // It has a block for itself, the next one where there are rows before it.
+            if last.is_none() {
+                block.set_oversized(u64::try_from(length).unwrap_or_default());
+                last = Some(row.get(0)?);
+            }
+            break;
+        }
+        last = Some(push(row, block)?);
+    }
+    Ok(last)
+}
+
+/// Puts a row behind the others, spelt as in a text, and returns its position.
+fn push(row: &Row<'_>, block: &mut Block) -> Result<i64> {
+    let position = row.get(0)?;
+    let revision = row.get(1)?;
+    block.push(b"{\"digest\":\"");
+    if let Ok(digest) = <[u8; 32]>::try_from(bytes(row.get_ref(2)?)) {
+        block.push(&Digest::from_bytes(digest).to_hex());
+    }
+    block.push(b"\",\"event\":");
+    block.push(bytes(row.get_ref(3)?));
+    block.push(format!(",\"position\":{position}}}").as_bytes());
+    let name = bytes(row.get_ref(4)?);
+    let stream = std::str::from_utf8(name).unwrap_or_default();
+    block.end_row(Listed { stream, revision });
+    Ok(position)
+}
+
+/// What stands in a column, whatever kind it is of; what is not bytes makes no row.
+fn bytes(value: ValueRef<'_>) -> &[u8] {
+    match value {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes,
+        _ => b"",
+    }
+}
