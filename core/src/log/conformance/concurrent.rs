@@ -96,6 +96,39 @@ pub(super) async fn subscriptions_miss_nothing_beside_many_writers(log: Arc<dyn 
     }
 }
 
+pub(super) async fn several_that_share_a_log_lose_nothing(logs: [Arc<dyn EventLog>; 4]) {
+    const ROUNDS: usize = 25;
+    const TASKS: usize = 4;
+    let end = logs.len() * TASKS * ROUNDS * 2;
+    let followers: Vec<_> =
+        logs.iter().map(|log| tokio::spawn(follow(Arc::clone(log), 0, end as u64))).collect();
+    let writer = |(of, log): (usize, Arc<dyn EventLog>)| {
+        tokio::spawn(async move {
+            let mut head = None;
+            for round in 0..ROUNDS {
+                append_behind(&*log, "delivery-shared", None, &format!("{of}:{round}")).await;
+                let own = batch(&format!("delivery-{of}"), head, &["x"]);
+                append(&*log, &own).await;
+                head = Some(own.head());
+            }
+        })
+    };
+    let tasks = logs.iter().flat_map(|log| (0..TASKS).map(|_| Arc::clone(log)));
+    let writers: Vec<_> = tasks.enumerate().map(writer).collect();
+    within("the writers of a shared log", join_all(writers.into_iter().map(joined))).await;
+    let events = all(&*logs[0]).await;
+    let shared =
+        collect(logs[1].read_stream(&name("delivery-shared"), None, Direction::Forward, end));
+    let shared = shared.await;
+    let tags: HashSet<_> = shared.iter().map(|it| it.event.data()).collect();
+    let counts = (events.len(), shared.len(), tags.len());
+    assert_eq!(counts, (end, end / 2, end / 2), "every update of a shared log is there once");
+    for task in followers {
+        let is_same = joined(task).await == events;
+        assert!(is_same, "a subscription to a shared log gave other events than the log has");
+    }
+}
+
 fn middle(position: u64) -> Position {
     Position::new(position).expect("the suite has few events")
 }

@@ -22,7 +22,7 @@ use crate::{
 /// How long is waited for what must come.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Runs every case but [`reopens`], each on a log of its own.
+/// Runs every case but [`reopens`] and [`shares`], each on a log of its own.
 ///
 /// `fresh` opens a log that is empty.
 ///
@@ -84,6 +84,18 @@ pub async fn reopens(open: impl AsyncFn() -> Arc<dyn EventLog>) {
     let before = all(&*log).await;
     drop(log);
     assert_eq!(all(&*open().await).await, before, "the events changed by reopening the log again");
+}
+
+/// Holds that several may have a log open at once, where a backend claims that.
+///
+/// `open` opens the same log each time, as another process would, empty at first.
+///
+/// # Panics
+///
+/// Where an update is lost or a subscription misses something; the message says what.
+pub async fn shares(open: impl AsyncFn() -> Arc<dyn EventLog>) {
+    let logs = [open().await, open().await, open().await, open().await];
+    concurrent::several_that_share_a_log_lose_nothing(logs).await;
 }
 
 /// Events whose data is a tag each, sealed behind a head.

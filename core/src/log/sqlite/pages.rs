@@ -109,13 +109,13 @@ impl Readers {
             Ok(cursor) => cursor,
             Err(error) => return stream::once(std::future::ready(Err(error))).boxed(),
         };
-        let start = (Arc::clone(self), cursor, VecDeque::new());
-        let step = async |(readers, mut cursor, mut page): (Arc<Self>, Cursor, VecDeque<_>)| {
+        let start = (Arc::clone(self), cursor, Page::new());
+        let step = async |(readers, mut cursor, mut page): (Arc<Self>, Cursor, Page)| {
             if page.is_empty() {
                 page = readers.page(&mut cursor)?;
             }
             tokio::task::coop::consume_budget().await;
-            Ok(page.pop_front().map(|event| (event, (readers, cursor, page))))
+            Ok(page.pop_front().transpose()?.map(|event| (event, (readers, cursor, page))))
         };
         stream::try_unfold(start, step).boxed()
     }
@@ -131,11 +131,11 @@ impl Readers {
         let (direction, limit) = (Direction::Forward, usize::MAX);
         let cursor =
             Cursor { stream: None, direction, next, last_position: -1, limit, before: None };
-        let start = (Arc::clone(self), cursor, VecDeque::new(), news);
+        let start = (Arc::clone(self), cursor, Page::new(), news);
         let step = async |(readers, mut cursor, mut page, mut news): (
             Arc<Self>,
             Cursor,
-            VecDeque<_>,
+            Page,
             watch::Receiver<News>,
         )| {
             while page.is_empty() {
@@ -148,17 +148,17 @@ impl Readers {
                 }
             }
             tokio::task::coop::consume_budget().await;
-            Ok(page.pop_front().map(|event| (event, (readers, cursor, page, news))))
+            Ok(page.pop_front().transpose()?.map(|event| (event, (readers, cursor, page, news))))
         };
         stream::try_unfold(start, step).boxed()
     }
 
-    /// The next events of a cursor, a block of them at most; none at its end.
-    fn page(&self, cursor: &mut Cursor) -> Result<VecDeque<RecordedEvent>, ReadError> {
-        let mut events = VecDeque::new();
+    /// The next events of a cursor, a block of them at most, and what is wrong behind them; none at
+    /// its end.
+    fn page(&self, cursor: &mut Cursor) -> Result<Page, ReadError> {
         let is_behind = |next| cursor.stream.is_none() && next > cursor.last_position;
         let Some(next) = cursor.next.filter(|next| cursor.limit > 0 && !is_behind(*next)) else {
-            return Ok(events);
+            return Ok(Page::new());
         };
         let mut block = Block::default();
         self.ask(|connection| cursor.read(connection, next, &mut block))?;
@@ -166,18 +166,25 @@ impl Readers {
             let length = usize::try_from(row.length).unwrap_or(usize::MAX);
             return Err(cursor.damaged(RowError::TooLong { length, max: MAX_ROW_BYTES }.into()));
         }
+        let mut page = Page::new();
         for line in block.lines() {
             match cursor.take(line) {
-                Ok(event) => events.push_back(event),
-                Err(damage) => return Err(cursor.damaged(damage)),
+                Ok(event) => page.push_back(Ok(event)),
+                Err(damage) => {
+                    page.push_back(Err(cursor.damaged(damage)));
+                    return Ok(page);
+                }
             }
         }
-        if events.is_empty() && !cursor.may_end() {
+        if page.is_empty() && !cursor.may_end() {
             return Err(cursor.damaged(Damage::Missing));
         }
-        Ok(events)
+        Ok(page)
     }
 }
+
+/// Events that were read at once; behind an error there is nothing.
+type Page = VecDeque<Result<RecordedEvent, ReadError>>;
 
 impl Cursor {
     fn read(&self, connection: &Connection, next: i64, block: &mut Block) -> rusqlite::Result<()> {

@@ -90,6 +90,8 @@ impl RowSource for SqliteRows {
 pub(super) const LAST: &str = "SELECT coalesce(max(position), -1) FROM events";
 
 /// Fills a block with what a query of [`select`] gives, and returns the last row's position.
+///
+/// Where something is wrong behind some rows, they are what is given: the next block begins there.
 pub(super) fn read(
     connection: &Connection,
     sql: &str,
@@ -100,37 +102,43 @@ pub(super) fn read(
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(params)?;
     let mut last = None;
-    while block.length < BLOCK_BYTES
-        && let Some(row) = rows.next()?
-    {
+    while block.length < BLOCK_BYTES {
+        let row = match rows.next() {
+            Ok(Some(row)) => row,
+            Ok(None) => break,
+            Err(_) if last.is_some() => break,
+            Err(error) => return Err(error),
+        };
+        let position = row.get(0)?;
         if let ValueRef::Integer(length) = row.get_ref(3)? {
             // It has a block for itself, the next one where there are rows before it.
             if last.is_none() {
                 block.set_oversized(u64::try_from(length).unwrap_or_default());
-                last = Some(row.get(0)?);
+                last = Some(position);
             }
             break;
         }
-        last = Some(push(row, block)?);
+        push(row, position, block)?;
+        last = Some(position);
     }
     Ok(last)
 }
 
-/// Puts a row behind the others, spelt as in a text, and returns its position.
-fn push(row: &Row<'_>, block: &mut Block) -> Result<i64> {
-    let position = row.get(0)?;
-    let revision = row.get(1)?;
+/// Puts a row behind the others, spelt as in a text.
+fn push(row: &Row<'_>, position: i64, block: &mut Block) -> Result<()> {
+    let [digest, event, name] = [row.get_ref(2)?, row.get_ref(3)?, row.get_ref(4)?].map(bytes);
     block.push(b"{\"digest\":\"");
-    if let Ok(digest) = <[u8; 32]>::try_from(bytes(row.get_ref(2)?)) {
+    if let Ok(digest) = <[u8; 32]>::try_from(digest) {
         block.push(&Digest::from_bytes(digest).to_hex());
     }
     block.push(b"\",\"event\":");
-    block.push(bytes(row.get_ref(3)?));
+    block.push(event);
     block.push(format!(",\"position\":{position}}}").as_bytes());
-    let name = bytes(row.get_ref(4)?);
     let stream = std::str::from_utf8(name).unwrap_or_default();
+    // No event has the revision -1.
+    let revision = row.get(1).unwrap_or(-1);
     block.end_row(Listed { stream, revision });
-    Ok(position)
+    Ok(())
 }
 
 /// What stands in a column, whatever kind it is of; what is not bytes makes no row.

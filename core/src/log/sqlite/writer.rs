@@ -27,7 +27,7 @@ const KNOWN_STREAMS: usize = 100_000;
 pub(super) struct Writer {
     database: Arc<Database>,
     /// None at first and after a failure, until the next group.
-    connection: Option<Connection>,
+    pub(super) connection: Option<Connection>,
     /// Ids of streams; an id never changes.
     streams: HashMap<StreamName, i64>,
     news: Arc<watch::Sender<News>>,
