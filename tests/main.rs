@@ -8,6 +8,7 @@ mod house;
 mod invariants;
 mod lab;
 mod large;
+mod processes;
 mod support;
 mod tamper;
 mod vectors;
