@@ -13,7 +13,7 @@ pub use recount_core::{
     PreparedInput, Principal, Receipt, ReceiptId, RecordedEvent, RefusalCode, ReplayDigests,
     Revision, Row, RowError, Scalar, SchemaV1, SealError, SealedEvent, Settlement, SettlementError,
     SettlementId, Severity, StreamHead, StreamName, StreamNameError, SubmissionId, ThreadId,
-    Unchecked, UnknownInvariant, canonicalize, delivery, log, write_row,
+    Unchecked, UnknownInvariant, canonicalize, delivery, log, service, write_row,
 };
 pub use recount_projections::{
     Coverage, ExpectError, Expected, Finding, ReplayError, ReplayOptions, ReplaySummary, Report,

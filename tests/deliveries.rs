@@ -4,6 +4,7 @@ mod cases;
 mod refusals;
 mod rules;
 mod samples;
+mod undo;
 
 use std::{
     cell::{Cell, RefCell},

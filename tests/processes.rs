@@ -4,6 +4,7 @@
 
 mod kills;
 mod room;
+mod shares;
 
 use std::{
     env,
@@ -32,7 +33,12 @@ fn part() -> Option<(String, String)> {
 
 /// This test again, as a child.
 fn child(test: &str, part: &str, log: &Path) -> Command {
-    let mut command = Command::new(env::current_exe().unwrap());
+    child_of(&env::current_exe().unwrap(), test, part, log)
+}
+
+/// A test as a child, by the name that its binary has there.
+fn child_of(binary: &Path, test: &str, part: &str, log: &Path) -> Command {
+    let mut command = Command::new(binary);
     command
         .args([test, "--exact", "--nocapture", "--test-threads=1"])
         .env(PART, part)

@@ -2,12 +2,14 @@
 //!
 //! What an agent platform owes is kept as events. This crate holds what is pure about them: the
 //! values, the aggregates with their rules, and the events' one spelling; and, beside it, the logs
-//! that keep them behind the trait [`log::EventLog`].
+//! that keep them behind the trait [`log::EventLog`], and the services that work on them
+//! ([`service::Owners`]).
 
 pub mod delivery;
 #[doc(hidden)]
 pub mod doc;
 pub mod log;
+pub mod service;
 
 mod diagnostic;
 mod digest;

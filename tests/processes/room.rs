@@ -15,7 +15,7 @@ use recount::{
     verify,
 };
 
-use super::{Sender, child, part, said};
+use super::{Sender, child, child_of, part, said};
 
 /// A child that is run by a shell, which prepares something first.
 fn through_shell(shell: &[&str], prepare: &str, child: &Command) -> Output {
@@ -138,6 +138,57 @@ fn a_full_disk_is_told_and_the_log_goes_on_when_there_is_room() {
     let child = child(test, "fill", &folder.path().join("agent.db"));
     let told = lines(&through_shell(&shell, &mount, &child));
     assert_eq!(told, ["storage: database or disk is full"]);
+}
+
+#[test]
+fn what_may_not_be_written_is_said_and_can_be_read() {
+    if let Some((_, path)) = part() {
+        let open = SqliteLog::open(&path).map(drop).map_err(|error| error.to_string());
+        let read = SqliteLog::open_read_only(&path);
+        let read = read.map(|log| block_on(log.head()).unwrap().unwrap().position.get());
+        println!("> {}\n> {}", open.unwrap_err().replace(&path, "LOG"), read.unwrap());
+        return;
+    }
+    use std::os::unix::fs::PermissionsExt as _;
+    let allow = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("agent.db");
+    let log = SqliteLog::open(&path).unwrap();
+    block_on(log.append(Sender::new("writer").next(3))).unwrap();
+    let test = "processes::room::what_may_not_be_written_is_said_and_can_be_read";
+    // Where nobody may read it, too.
+    let binary = folder.path().join("test");
+    std::fs::copy(std::env::current_exe().unwrap(), &binary).unwrap();
+    allow(&binary, 0o755);
+    let child = child_of(&binary, test, "read", &path);
+    // Whoever may do all things is made somebody who may not.
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|it| is_owned_by_root(&it));
+    let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh"];
+    let shell = if is_root { &nobody[..] } else { &["sh"] };
+    let told = || lines(&through_shell(shell, "true", &child));
+    allow(folder.path(), 0o755);
+    for end in ["", "-wal", "-shm"] {
+        allow(&path.with_file_name(format!("agent.db{end}")), 0o444);
+    }
+    let read_only = "LOG can only be read: open it for reading, or let it be written";
+    assert_eq!(told(), [read_only, "2"], "while it is written, what is not in it yet included");
+    drop(log);
+    allow(&path, 0o444);
+    allow(folder.path(), 0o555);
+    assert_eq!(told(), [read_only, "2"], "nobody writes it, and nothing can be beside it");
+    allow(&path, 0o666);
+    let [write, read] = &told()[..] else { panic!() };
+    assert!(write.starts_with("LOG could not be opened") || write == read_only, "{write}");
+    assert_eq!(read, "2");
+    allow(folder.path(), 0o755);
+}
+
+#[cfg(unix)]
+fn is_owned_by_root(metadata: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    metadata.uid() == 0
 }
 
 fn assert_verified(path: &Path) {

@@ -24,7 +24,7 @@ pub use event::{
     Recovered, Refused, Retried,
 };
 pub use evolve::{Evolved, Ignored};
-pub use outbox::{Followed, Outbox, OutboxCommand, OutboxCounts};
+pub use outbox::{Followed, Outbox, OutboxCommand, OutboxCounts, SavedMessage};
 pub use policy::{MessageDeliveryPolicy, OutboxLimits};
 pub use record::{
     MessageDeliveryKey, MessageDeliveryRecord, MessageDeliveryStatus, ParkReason, Retry,

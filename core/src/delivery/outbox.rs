@@ -32,7 +32,7 @@ use crate::{
 /// assert_eq!(outbox.decide(&prepare)?, None, "a repeat changes nothing");
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outbox {
     owner: ThreadId,
     messages: HashMap<MessageId, Kept>,
@@ -40,10 +40,18 @@ pub struct Outbox {
     counts: OutboxCounts,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Kept {
     Record(Box<MessageDeliveryRecord>),
     SetAside,
+}
+
+/// All that an event of one message can change in an outbox, as it was at some time.
+#[derive(Clone, Debug)]
+pub struct SavedMessage {
+    message_id: MessageId,
+    entry: Option<Kept>,
+    counts: OutboxCounts,
 }
 
 /// A wish about an outbox.
@@ -119,7 +127,7 @@ impl OutboxCounts {
 
 /// Ids of finished messages: 96 bits of each one's SHA-256, enough that two ids of a log never
 /// meet, in a fraction of the memory.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Forgotten(HashSet<[u8; 12]>);
 
 impl Forgotten {
@@ -404,6 +412,44 @@ impl Outbox {
             self.messages = HashMap::new();
         }
         Some(*record)
+    }
+
+    /// Keeps what an event of a message can change, so that the event can be taken back.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use recount_core::{ThreadId, delivery::{DeliveryEvent, Outbox, OutboxLimits}};
+    /// # use recount_core::doc::message;
+    ///
+    /// let mut outbox = Outbox::new(ThreadId::new("sender")?);
+    /// let before = outbox.clone();
+    /// let prepared: DeliveryEvent = message("m-1").decide(&OutboxLimits::default())?.into();
+    /// let saved = outbox.saved(prepared.message_id());
+    /// outbox.evolve(&prepared);
+    /// assert_ne!(outbox, before);
+    /// outbox.put_back(saved);
+    /// assert_eq!(outbox, before);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn saved(&self, message_id: &MessageId) -> SavedMessage {
+        SavedMessage {
+            message_id: message_id.clone(),
+            entry: self.messages.get(message_id).cloned(),
+            counts: self.counts,
+        }
+    }
+
+    /// Takes back the one event that was applied since [`Outbox::saved`].
+    ///
+    /// Where several were, what was saved last is put back first.
+    pub fn put_back(&mut self, saved: SavedMessage) {
+        let SavedMessage { message_id, entry, counts } = saved;
+        match entry {
+            Some(entry) => self.messages.insert(message_id, entry),
+            None => self.messages.remove(&message_id),
+        };
+        self.counts = counts;
     }
 
     /// Whether a message broke a rule before and is not followed any more.

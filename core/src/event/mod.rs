@@ -126,7 +126,7 @@ impl Metadata {
     }
 
     /// Whether the host's own is an object, as it must be.
-    fn is_valid(&self) -> bool {
+    pub(crate) fn is_valid(&self) -> bool {
         self.custom.as_ref().is_none_or(|custom| custom.as_str().starts_with('{'))
     }
 

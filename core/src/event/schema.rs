@@ -20,6 +20,12 @@ pub enum DomainEvent {
     Delivery(DeliveryEvent),
 }
 
+impl From<DeliveryEvent> for DomainEvent {
+    fn from(event: DeliveryEvent) -> Self {
+        Self::Delivery(event)
+    }
+}
+
 /// Why an event's data could not be understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

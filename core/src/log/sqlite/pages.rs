@@ -25,9 +25,9 @@ use crate::{
 /// Connections for reading.
 #[derive(Debug)]
 pub(super) struct Readers {
-    database: Arc<Database>,
-    /// As many as were ever in use at once.
+    /// As many as were ever in use at once; closed before the database, which closes the files.
     idle: Mutex<Vec<Connection>>,
+    database: Arc<Database>,
 }
 
 /// Which events are read, and how far that is.

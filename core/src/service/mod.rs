@@ -1,0 +1,21 @@
+//! Services: what works on a log, written once for every backend.
+//!
+//! [`Owners`] is how a process writes. It gives each stream one owner, which decides the stream's
+//! commands in order over the record in memory, and appends their events together. An aggregate
+//! that has streams of its own is a [`StreamAggregate`].
+
+mod aggregate;
+mod desk;
+mod error;
+mod known;
+mod owner;
+mod owners;
+mod registry;
+#[cfg(all(test, feature = "memory"))]
+mod tests;
+
+pub use aggregate::StreamAggregate;
+pub use desk::{MAX_GROUP_BYTES, MAX_GROUP_COMMANDS};
+pub use error::{OwnerError, StreamError};
+pub use owners::{Committed, Owners, Submission};
+pub use registry::MAX_IDLE_STREAMS;
