@@ -136,7 +136,9 @@ proptest! {
                 if let Some(event) = event {
                     prop_assert_eq!(Ok(event), decoded);
                 } else {
-                    prop_assert!(!row.is_canonical || decoded.is_err(), "{}", text);
+                    // Where a text has an escape, it is left to the decoder.
+                    let is_left = !row.is_canonical || row.data.contains('\\');
+                    prop_assert!(is_left || decoded.is_err(), "{}", text);
                 }
             }
         }
