@@ -1,6 +1,7 @@
 //! One binary for all integration tests, a file a theme.
 
 mod cli;
+mod copy;
 mod deliveries;
 #[path = "../benches/generate/mod.rs"]
 mod generate;

@@ -2,7 +2,7 @@
 
 use std::{error::Error, io, path::PathBuf};
 
-use recount_core::log::{AppendError, jsonl::RepairError};
+use recount_core::log::{AppendError, CopyError, jsonl, jsonl::RepairError, sqlite};
 use recount_projections::ReplayError;
 
 use super::output::{self, ERROR, HINT};
@@ -14,10 +14,22 @@ pub(super) enum CliError {
     Open { path: PathBuf, source: io::Error },
     #[error("{name} cannot be read")]
     Read { name: String, source: io::Error },
-    #[error("{name} is {what}, not a log of JSON Lines")]
+    #[error("{name} is {what}, not a log")]
     OtherFile { name: String, what: &'static str, hint: &'static str },
-    #[error("{name} is not read by this build")]
+    #[error("{name} is not known to this build")]
     OtherBackend { name: String },
+    #[error(transparent)]
+    Database { source: sqlite::OpenError },
+    #[error("{} cannot be copied to", .path.display())]
+    OpenTo { path: PathBuf, source: io::Error },
+    #[error("what kind of file {name} is to be is not clear")]
+    UnknownKind { name: String },
+    #[error("{source_name} and {name} are the same file")]
+    SameFile { source_name: String, name: String },
+    #[error(transparent)]
+    JsonlDestination { source: jsonl::OpenError },
+    #[error("{name} cannot be copied to: {source}")]
+    Copy { name: String, source: Box<CopyError> },
     #[error(transparent)]
     Repair { source: RepairError },
     #[error("{name} cannot be replayed: {source}")]
@@ -43,13 +55,37 @@ impl CliError {
     fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Self::Open { .. } => {
-                "SOURCE is the path of a .jsonl or .jsonl.zst file, or - for standard input"
+                "SOURCE is the path of a .jsonl, .jsonl.zst or SQLite file, or - for standard input"
+            }
+            Self::Repair { source: RepairError::Compressed { .. } } => {
+                "the same `recount copy` finishes what it was interrupted in; any whole rows are \
+                 copied with `recount copy FILE NEW.jsonl`"
+            }
+            Self::Repair { source: RepairError::Database { .. } } => {
+                "SQLite mends what a crash left when it opens the file; `recount verify` says \
+                 whether it is a log"
             }
             Self::Repair { source: RepairError::Damaged { .. } | RepairError::NoLog { .. } } => {
                 "`recount verify` says what is wrong; repair moves nothing but a cut last row"
             }
             Self::OtherFile { hint, .. } => hint,
-            Self::OtherBackend { .. } => "export the log as JSON Lines and name that file",
+            Self::OtherBackend { .. } => {
+                "this build reads and writes .jsonl, .jsonl.zst and SQLite files"
+            }
+            Self::Database { source } => return of_database(source),
+            Self::OpenTo { .. } => {
+                "DEST is the path of a .jsonl, .zst, .db, .sqlite or .sqlite3 file, or - for \
+                 standard output"
+            }
+            Self::UnknownKind { .. } => {
+                "let its name end in .jsonl, .zst (JSON Lines, compressed), .db, .sqlite or \
+                 .sqlite3, or name - for standard output"
+            }
+            Self::SameFile { .. } => "a log is copied to another file",
+            Self::JsonlDestination { source: jsonl::OpenError::Locked { .. } } => {
+                "wait until it is done, and copy again: that goes on where it is"
+            }
+            Self::Copy { source, .. } => return of_copy(source),
             Self::Replay { source: ReplayError::Bad { .. }, .. } => {
                 "`recount verify` says what else is wrong; --keep-going skips such events and counts \
                  them"
@@ -84,4 +120,41 @@ impl CliError {
         }
         anstream::eprintln!("{text}");
     }
+}
+
+/// What to do where a destination was not copied to.
+fn of_copy(error: &CopyError) -> Option<&'static str> {
+    Some(match error {
+        CopyError::Damaged { .. } => {
+            "nothing was changed: `recount verify` says what is wrong; copy to a new file"
+        }
+        CopyError::CutFrame { .. } => {
+            "nothing was changed: its whole rows can be copied to a new file with `recount copy`, \
+             and so can the source"
+        }
+        CopyError::Interfered { .. } => {
+            "copy again when nobody else writes to it: what was copied is its beginning"
+        }
+        CopyError::Storage { source } => match source.downcast_ref() {
+            Some(error) => return of_database(error),
+            None => "copy again: that goes on where it is",
+        },
+        _ => return None,
+    })
+}
+
+/// What to do where a database cannot be opened.
+fn of_database(error: &sqlite::OpenError) -> Option<&'static str> {
+    Some(match error {
+        sqlite::OpenError::Foreign { .. } => {
+            "name the database that Recount keeps its log in; it is never one of another program"
+        }
+        sqlite::OpenError::NoDatabase { .. } => {
+            "it begins as one and is damaged: take a copy of it from before"
+        }
+        sqlite::OpenError::Altered { .. } => {
+            "what is left of it may be copied to a new file with `recount copy`"
+        }
+        _ => return None,
+    })
 }

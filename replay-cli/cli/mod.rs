@@ -1,6 +1,8 @@
 //! The program `recount`: arguments in, text and an exit status out.
 
+mod copy;
 mod demo;
+mod destination;
 mod error;
 mod output;
 mod repair;
@@ -44,7 +46,7 @@ struct Arguments {
 }
 
 const STATUS: &str = "\
-SOURCE is a .jsonl or .jsonl.zst file, or - for standard input. Reading never changes it.
+SOURCE is a .jsonl, .jsonl.zst or SQLite file, or - for standard input. Reading never changes it.
 
 Exit status: 0 all holds; 1 a rule does not hold, or something differs; 2 it cannot be told: wrong
 usage, a source that cannot be read or is damaged, or something was skipped. Warnings change
@@ -55,6 +57,7 @@ enum Command {
     Demo(demo::Arguments),
     Verify(verify::Arguments),
     Replay(replay::Arguments),
+    Copy(copy::Arguments),
     Repair(repair::Arguments),
 }
 
@@ -84,6 +87,7 @@ pub fn run() -> ExitCode {
         Command::Demo(arguments) => demo::run(arguments),
         Command::Verify(arguments) => verify::run(arguments),
         Command::Replay(arguments) => replay::run(arguments),
+        Command::Copy(arguments) => copy::run(arguments),
         Command::Repair(arguments) => repair::run(arguments),
     };
     match result {

@@ -30,7 +30,7 @@ pub(super) fn plain(text: &str) -> String {
 }
 
 /// Lines of `name  value`, the names in a column.
-pub(super) fn fields(out: &mut impl Write, fields: &[(&str, String)]) -> io::Result<()> {
+pub(super) fn fields(out: &mut (impl Write + ?Sized), fields: &[(&str, String)]) -> io::Result<()> {
     let width = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, value) in fields {
         writeln!(out, "  {FAINT}{name:width$}{FAINT:#}  {value}")?;

@@ -51,7 +51,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Outcome, CliError> {
     let mut options = ReplayOptions::default();
     options.jobs = arguments.reading.jobs();
     options.keep_going = arguments.keep_going;
-    let source = arguments.reading.source.open()?;
+    let source = arguments.reading.source.open()?.rows;
     let out = BufWriter::new(anstream::stdout().lock());
     let mut printer = Printer::new(arguments, out);
     let summary = recount_projections::replay(source, &options, |record| {

@@ -8,14 +8,18 @@ use std::{
 };
 
 use clap::Args;
-use recount_core::log::{RowSource, jsonl::JsonlRows};
+use recount_core::log::{
+    RowSource,
+    jsonl::{JsonlRows, ZstdReader},
+    sqlite::SqliteRows,
+};
 
 use super::{Format, error::CliError};
 
 /// The arguments of every command that reads a log.
 #[derive(Args, Clone, Debug)]
 pub(super) struct Reading {
-    /// The log: a .jsonl or .jsonl.zst file, or - for standard input
+    /// The log: a .jsonl, .jsonl.zst or SQLite file, or - for standard input
     pub(super) source: Source,
     /// Threads that examine rows [default: the machine's cores, 4 at most]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
@@ -60,14 +64,18 @@ impl Source {
         if self.0 == "-" { "standard input".to_owned() } else { self.0.clone() }
     }
 
+    /// Its path, where it is a file.
+    pub(super) fn path(&self) -> Option<&Path> {
+        if self.0 == "-" { None } else { Some(Path::new(&self.0)) }
+    }
+
     /// Opens it for reading, and looks whether it can be a log at all.
-    pub(super) fn open(&self) -> Result<Box<dyn RowSource + Send>, CliError> {
-        let name = self.name();
+    pub(super) fn open(&self) -> Result<Opened, CliError> {
         if self.0 == "-" {
-            return sniff(io::stdin(), &name);
+            return Head::read(io::stdin(), "standard input")?.open(None);
         }
         if self.0.contains("://") {
-            return Err(CliError::OtherBackend { name });
+            return Err(CliError::OtherBackend { name: self.name() });
         }
         let path = PathBuf::from(&self.0);
         let open = |path: &PathBuf| {
@@ -75,7 +83,7 @@ impl Source {
             if file.metadata()?.is_dir() { Err(ErrorKind::IsADirectory.into()) } else { Ok(file) }
         };
         match open(&path) {
-            Ok(file) => sniff(file, &name),
+            Ok(file) => Head::read(file, &self.0)?.open(Some(&path)),
             Err(source) => Err(CliError::Open { path, source }),
         }
     }
@@ -86,40 +94,118 @@ impl Source {
     }
 }
 
+/// A log that is open for reading.
+pub(super) struct Opened {
+    pub(super) rows: Box<dyn RowSource + Send>,
+    pub(super) kind: Kind,
+}
+
+/// How a log is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Jsonl,
+    Zstd,
+    Sqlite,
+}
+
+impl Kind {
+    /// For people.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Jsonl => "JSON Lines",
+            Self::Zstd => "JSON Lines in zstd",
+            Self::Sqlite => "SQLite",
+        }
+    }
+
+    /// For machines.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Jsonl => "jsonl",
+            Self::Zstd => "zstd",
+            Self::Sqlite => "sqlite",
+        }
+    }
+}
+
 /// What the first bytes of other files are.
 const OTHER_FILES: &[(&[u8], &str, &str)] = &[
-    (b"SQLite format 3\0", "an SQLite database", "export it as JSON Lines and name that file"),
     (b"\x1f\x8b", "compressed (gzip)", "try: gzip -dc FILE | recount verify -"),
     (b"PK\x03\x04", "an archive (zip)", "unpack it and name the .jsonl file in it"),
     (b"\xff\xfe", "text in UTF-16", "a log is UTF-8, as Recount writes it"),
     (b"\xfe\xff", "text in UTF-16", "a log is UTF-8, as Recount writes it"),
 ];
 
-/// What text that is compressed with zstd begins with.
+/// What text that is compressed with zstd begins with, and an SQLite database.
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
+const SQLITE: &[u8] = b"SQLite format 3\0";
 
 /// How many of the first bytes are looked at.
 const HEAD_BYTES: usize = 512;
 
-fn sniff(
-    mut source: impl Read + Send + 'static,
-    name: &str,
-) -> Result<Box<dyn RowSource + Send>, CliError> {
-    let mut head = Vec::with_capacity(HEAD_BYTES);
-    let read = (&mut source).take(HEAD_BYTES as u64).read_to_end(&mut head);
-    read.map_err(|source| CliError::Read { name: name.to_owned(), source })?;
-    if head.starts_with(ZSTD) {
-        let decoder = zstd::Decoder::new(Cursor::new(head).chain(source));
-        let decoder = decoder.map_err(|source| CliError::Read { name: name.to_owned(), source })?;
-        return Ok(Box::new(JsonlRows::new(decoder)));
-    }
-    let known = OTHER_FILES.iter().find(|(magic, ..)| head.starts_with(magic));
-    let (what, hint) = match known {
-        Some((_, what, hint)) => (*what, *hint),
-        None if head.contains(&0) => {
-            ("a binary file", "name the .jsonl file that holds the events")
+/// The first bytes of what may be a log, and the rest of it.
+pub(super) struct Head<R> {
+    bytes: Vec<u8>,
+    rest: R,
+    name: String,
+}
+
+impl<R: Read + Send + 'static> Head<R> {
+    pub(super) fn read(mut source: R, name: &str) -> Result<Self, CliError> {
+        let (name, mut bytes) = (name.to_owned(), Vec::with_capacity(HEAD_BYTES));
+        match (&mut source).take(HEAD_BYTES as u64).read_to_end(&mut bytes) {
+            Ok(_) => Ok(Self { bytes, rest: source, name }),
+            Err(source) => Err(CliError::Read { name, source }),
         }
-        None => return Ok(Box::new(JsonlRows::new(Cursor::new(head).chain(source)))),
-    };
-    Err(CliError::OtherFile { name: name.to_owned(), what, hint })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// What it is, by its first bytes.
+    pub(super) fn kind(&self) -> Result<Kind, CliError> {
+        let head = &self.bytes;
+        if head.starts_with(ZSTD) {
+            return Ok(Kind::Zstd);
+        }
+        if head.starts_with(SQLITE) {
+            return Ok(Kind::Sqlite);
+        }
+        let known = OTHER_FILES.iter().find(|(magic, ..)| head.starts_with(magic));
+        let (what, hint) = match known {
+            Some((_, what, hint)) => (*what, *hint),
+            // A compressed file whose writing was interrupted at once.
+            None if !head.is_empty() && ZSTD.starts_with(head) => return Ok(Kind::Zstd),
+            None if head.contains(&0) => (
+                "a binary file",
+                "name the file that holds the events: .jsonl, .jsonl.zst or SQLite",
+            ),
+            None => return Ok(Kind::Jsonl),
+        };
+        Err(CliError::OtherFile { name: self.name.clone(), what, hint })
+    }
+
+    fn open(self, path: Option<&Path>) -> Result<Opened, CliError> {
+        let kind = self.kind()?;
+        let Self { bytes, rest, name } = self;
+        let rows: Box<dyn RowSource + Send> = match (kind, path) {
+            (Kind::Jsonl, _) => Box::new(JsonlRows::new(Cursor::new(bytes).chain(rest))),
+            (Kind::Zstd, _) => match ZstdReader::new(Cursor::new(bytes).chain(rest)) {
+                Ok(text) => Box::new(JsonlRows::new(text)),
+                Err(source) => return Err(CliError::Read { name, source }),
+            },
+            (Kind::Sqlite, Some(path)) => {
+                // Whoever closes a file takes the locks away that SQLite has on it.
+                drop(rest);
+                let opened = SqliteRows::open(path);
+                Box::new(opened.map_err(|source| CliError::Database { source })?)
+            }
+            (Kind::Sqlite, None) => {
+                let hint = "name the file: part of a database may be in another one beside it";
+                return Err(CliError::OtherFile { name, what: "an SQLite database", hint });
+            }
+        };
+        Ok(Opened { rows, kind })
+    }
 }

@@ -1,5 +1,7 @@
 //! Logs whose disk has no room left, or lets nobody write.
 
+#[cfg(unix)]
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::{
     path::Path,
     process::{Command, Output},
@@ -140,6 +142,7 @@ fn a_full_disk_is_told_and_the_log_goes_on_when_there_is_room() {
     assert_eq!(told, ["storage: database or disk is full"]);
 }
 
+#[cfg(unix)]
 #[test]
 fn what_may_not_be_written_is_said_and_can_be_read() {
     if let Some((_, path)) = part() {
@@ -149,7 +152,6 @@ fn what_may_not_be_written_is_said_and_can_be_read() {
         println!("> {}\n> {}", open.unwrap_err().replace(&path, "LOG"), read.unwrap());
         return;
     }
-    use std::os::unix::fs::PermissionsExt as _;
     let allow = |path: &Path, mode| {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     };
@@ -164,7 +166,7 @@ fn what_may_not_be_written_is_said_and_can_be_read() {
     allow(&binary, 0o755);
     let child = child_of(&binary, test, "read", &path);
     // Whoever may do all things is made somebody who may not.
-    let is_root = std::fs::metadata("/proc/self").is_ok_and(|it| is_owned_by_root(&it));
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|it| it.uid() == 0);
     let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh"];
     let shell = if is_root { &nobody[..] } else { &["sh"] };
     let told = || lines(&through_shell(shell, "true", &child));
@@ -183,12 +185,6 @@ fn what_may_not_be_written_is_said_and_can_be_read() {
     assert!(write.starts_with("LOG could not be opened") || write == read_only, "{write}");
     assert_eq!(read, "2");
     allow(folder.path(), 0o755);
-}
-
-#[cfg(unix)]
-fn is_owned_by_root(metadata: &std::fs::Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    metadata.uid() == 0
 }
 
 fn assert_verified(path: &Path) {

@@ -64,11 +64,11 @@ fn four_processes_lose_and_skip_nothing() {
 fn append_and_follow(process: &str, path: &Path) {
     runtime().block_on(async {
         let log: Arc<dyn EventLog> = Arc::new(SqliteLog::open(path).unwrap());
-        let mut followed = log.subscribe(Position::ZERO).take(EVENTS as usize);
+        let mut live = log.subscribe(Position::ZERO);
         let follower = tokio::spawn(async move {
             let mut events = Vec::new();
-            while let Some(event) = followed.next().await {
-                let event = event.unwrap();
+            while (events.len() as u64) < EVENTS {
+                let event = live.next().await.unwrap().unwrap();
                 assert_eq!(event.position.get(), events.len() as u64, "skipped or repeated");
                 events.push(event);
             }

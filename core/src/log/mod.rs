@@ -18,6 +18,7 @@ pub mod sqlite;
 mod admission;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+mod copy;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod file;
 #[cfg(any(feature = "jsonl", feature = "memory"))]
@@ -37,6 +38,7 @@ mod reader;
 )]
 mod rows;
 
+pub use copy::{Copied, CopyError, Destination, copy};
 #[cfg(feature = "memory")]
 pub use memory::MemoryLog;
 pub use reader::EventReader;

@@ -105,12 +105,7 @@ impl<S: RowSource> EventReader<S> {
     }
 
     fn check(&mut self, line: Line<'_>) -> Result<RecordedEvent, Damage> {
-        let recorded = RecordedEvent::read(line.bytes).map_err(|error| match error {
-            RowError::Utf8(_) | RowError::Json(_) | RowError::Shape { .. } if !line.is_ended => {
-                Damage::Torn { length: line.bytes.len() }
-            }
-            error => Damage::Row(error),
-        })?;
+        let recorded = read_row(line)?;
         if recorded.position != self.next {
             return Err(Damage::Position { found: recorded.position, expected: self.next });
         }
@@ -140,6 +135,16 @@ impl<S: RowSource> Iterator for EventReader<S> {
     fn next(&mut self) -> Option<Self::Item> {
         self.next_in_text().map(|read| read.map(|it| it.event))
     }
+}
+
+/// The event in a row.
+pub(super) fn read_row(line: Line<'_>) -> Result<RecordedEvent, Damage> {
+    RecordedEvent::read(line.bytes).map_err(|error| match error {
+        RowError::Utf8(_) | RowError::Json(_) | RowError::Shape { .. } if !line.is_ended => {
+            Damage::Torn { length: line.bytes.len() }
+        }
+        error => Damage::Row(error),
+    })
 }
 
 /// A place of which everything before is a log: in a text, a line for each position.

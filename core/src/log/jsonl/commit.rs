@@ -4,7 +4,7 @@
 use std::os::unix::fs::FileExt;
 #[cfg(windows)]
 use std::os::windows::fs::FileExt;
-use std::{fs::File, io, sync::Arc};
+use std::{fmt::Debug, fs::File, io, path::Path, sync::Arc};
 
 use tokio::sync::watch;
 
@@ -14,6 +14,7 @@ use crate::{
     log::{
         AppendError, Appended, MAX_APPENDED_ROW_BYTES,
         admission::Admission,
+        file::sync_directory_of,
         indexed::Indexed,
         queue::{Reply, Request},
     },
@@ -21,7 +22,7 @@ use crate::{
 };
 
 /// What the rows are written to.
-pub(super) trait Storage: Send + 'static {
+pub(super) trait Storage: Debug + Send + 'static {
     /// Writes bytes at the end, which is at this offset.
     fn write(&mut self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
@@ -30,6 +31,11 @@ pub(super) trait Storage: Send + 'static {
 
     /// Cuts off what is behind a length.
     fn truncate(&mut self, length: u64) -> io::Result<()>;
+
+    /// Makes durable that the file has its name.
+    fn sync_name(&mut self, path: &Path) -> io::Result<()> {
+        sync_directory_of(path)
+    }
 }
 
 /// A file that is locked as long as this is there, whoever else has a handle of it.

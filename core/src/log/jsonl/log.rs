@@ -132,17 +132,7 @@ impl JsonlLog {
         wrap: impl FnOnce(Locked) -> S,
     ) -> Result<Self, OpenError> {
         let failed = |source| OpenError::Storage { path: path.to_owned(), source };
-        let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).create(true).truncate(false).open(path);
-        let file = file.map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(OpenError::Locked { path: path.to_owned() });
-            }
-            Err(TryLockError::Error(source)) => return Err(failed(source)),
-        }
-        let file = Locked(file);
+        let file = open_locked(path)?;
         let (index, end) = scan(&file.0)?;
         if end.length == 0 {
             sync_directory_of(path).map_err(failed)?;
@@ -154,6 +144,19 @@ impl JsonlLog {
         let commit = move |group| writer.commit(group);
         let queue = Queue::start("recount-jsonl", commit).map_err(failed)?;
         Ok(Self { indexed, committed, queue })
+    }
+}
+
+/// Opens a file for the one writer that it may have, and creates it where there is none.
+pub(super) fn open_locked(path: &Path) -> Result<Locked, OpenError> {
+    let failed = |source| OpenError::Storage { path: path.to_owned(), source };
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).create(true).truncate(false).open(path);
+    let file = file.map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Locked(file)),
+        Err(TryLockError::WouldBlock) => Err(OpenError::Locked { path: path.to_owned() }),
+        Err(TryLockError::Error(source)) => Err(failed(source)),
     }
 }
 

@@ -1,17 +1,23 @@
 //! Logs as JSON Lines: one row a line, for exchange, archives and offline replay.
 
 mod commit;
+mod destination;
 mod log;
 mod repair;
 mod rows;
 #[cfg(test)]
 mod tests;
 mod writer;
+#[cfg(feature = "zstd")]
+mod zstd;
 
+pub use destination::JsonlDestination;
 pub use log::{JsonlLog, OpenError};
 pub use repair::{RepairError, Repaired, repair};
 pub use rows::JsonlRows;
 pub use writer::JsonlWriter;
+#[cfg(feature = "zstd")]
+pub use zstd::{ZstdDestination, ZstdReader, ZstdWriter};
 
 use std::{fs::File, io::Read, path::Path};
 

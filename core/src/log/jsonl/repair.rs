@@ -49,6 +49,18 @@ pub enum RepairError {
         /// The file.
         path: PathBuf,
     },
+    /// It is compressed; only a copy that was interrupted can be finished.
+    #[error("{} is compressed: there is no row in it that could be moved", path.display())]
+    Compressed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is an SQLite database.
+    #[error("{} is an SQLite database, which has no cut rows", path.display())]
+    Database {
+        /// The file.
+        path: PathBuf,
+    },
     /// The last line is all there, and damaged in another way than by a cut.
     #[error("the last row of {} is not cut but wrong, at byte {offset}", path.display())]
     Damaged {
@@ -105,6 +117,7 @@ pub fn repair(path: impl AsRef<Path>) -> Result<Repaired, RepairError> {
         Err(TryLockError::WouldBlock) => return Err(RepairError::Locked { path: path.to_owned() }),
         Err(TryLockError::Error(source)) => return Err(failed("locked")(source)),
     }
+    refuse_other_kinds(path, &mut file)?;
     let (offset, row) = last_line(&mut file).map_err(failed("read"))?;
     if row.is_empty() {
         return Ok(Repaired::Whole);
@@ -124,6 +137,20 @@ pub fn repair(path: impl AsRef<Path>) -> Result<Repaired, RepairError> {
     let to = set_aside(path, offset, &row)?;
     file.set_len(offset).and_then(|()| file.sync_all()).map_err(failed("cut"))?;
     Ok(Repaired::Moved { offset, length: row.len() as u64, to })
+}
+
+/// Files that are no text may still end like one.
+fn refuse_other_kinds(path: &Path, file: &mut File) -> Result<(), RepairError> {
+    let failed = |source| RepairError::Storage { path: path.to_owned(), what: "read", source };
+    let mut head = Vec::new();
+    file.take(16).read_to_end(&mut head).map_err(failed)?;
+    if head.starts_with(b"\x28\xb5\x2f\xfd") {
+        return Err(RepairError::Compressed { path: path.to_owned() });
+    }
+    if head.starts_with(b"SQLite format 3\0") {
+        return Err(RepairError::Database { path: path.to_owned() });
+    }
+    Ok(())
 }
 
 /// What is behind the last line end, and where it begins; at most one byte more than a row.

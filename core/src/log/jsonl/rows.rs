@@ -34,16 +34,18 @@ pub struct JsonlRows<R> {
     rest: Vec<u8>,
     offset: u64,
     is_done: bool,
+    /// What ended the reading; what was read before is given first.
+    failure: Option<io::Error>,
 }
 
 impl<R: Read> JsonlRows<R> {
     /// Reads from the beginning of a text.
     pub fn new(source: R) -> Self {
-        Self { source, rest: Vec::new(), offset: 0, is_done: false }
+        Self { source, rest: Vec::new(), offset: 0, is_done: false, failure: None }
     }
 
-    /// Reads some more, until a block is full or the text ends.
-    fn fill(&mut self, block: &mut Block) -> io::Result<()> {
+    /// Reads some more, until a block is full, or the text ends or cannot be read.
+    fn fill(&mut self, block: &mut Block) {
         let wanted = BLOCK_BYTES.saturating_sub(block.length).max(BLOCK_BYTES / 2);
         let end = block.length + wanted;
         while block.length < end {
@@ -55,10 +57,13 @@ impl<R: Read> JsonlRows<R> {
                 }
                 Ok(read) => block.length += read,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+                Err(error) => {
+                    self.is_done = true;
+                    self.failure = Some(error);
+                    break;
+                }
             }
         }
-        Ok(())
     }
 
     /// Reads up to the next line end, keeps what is behind it, and returns how long the line went
@@ -93,7 +98,7 @@ impl<R: Read> RowSource for JsonlRows<R> {
         self.rest.clear();
         while !self.is_done {
             let before = block.length;
-            self.fill(block)?;
+            self.fill(block);
             if let Some(end) = memchr::memrchr(b'\n', &block.bytes()[before..]) {
                 let end = before + end + 1;
                 self.rest.extend_from_slice(&block.bytes()[end..]);
@@ -107,6 +112,11 @@ impl<R: Read> RowSource for JsonlRows<R> {
                 self.offset += length + line_end;
                 return Ok(true);
             }
+        }
+        // Only what has a line end is a row for certain.
+        let has_rows = memchr::memchr(b'\n', block.bytes()).is_some();
+        if let Some(error) = self.failure.take_if(|_| !has_rows) {
+            return Err(error);
         }
         self.offset += block.length as u64;
         Ok(block.length > 0)

@@ -1,5 +1,6 @@
 //! The log in a file, its reader and its writer.
 
+pub(super) mod copying;
 #[cfg(unix)]
 mod damage;
 mod faults;

@@ -2,7 +2,12 @@
 
 use std::io::{self, BufWriter, Write};
 
-use crate::{MAX_ROW_BYTES, Position, SealedEvent, write_row};
+use super::JsonlRows;
+use crate::{
+    MAX_ROW_BYTES, Position, RecordedEvent, SealedEvent,
+    log::{CopyError, Destination, RowSource},
+    write_row,
+};
 
 /// Writes events as rows into a file, a pipe or memory, with positions from 0.
 ///
@@ -76,5 +81,22 @@ impl<W: Write> JsonlWriter<W> {
         let mut out = self.out.into_inner().map_err(io::IntoInnerError::into_error)?;
         out.flush()?;
         Ok(out)
+    }
+}
+
+/// What is written has nothing before it: to copy into a pipe, say.
+impl<W: Write> Destination for JsonlWriter<W> {
+    fn rows(&mut self) -> Result<Box<dyn RowSource + '_>, CopyError> {
+        Ok(Box::new(JsonlRows::new(io::empty())))
+    }
+
+    fn write(&mut self, event: RecordedEvent, _: usize) -> Result<(), CopyError> {
+        Self::write(self, &event.event)
+            .map(|_| ())
+            .map_err(|error| CopyError::Storage { source: error.into() })
+    }
+
+    fn finish(&mut self) -> Result<(), CopyError> {
+        self.out.flush().map_err(|error| CopyError::Storage { source: error.into() })
     }
 }

@@ -143,10 +143,12 @@ impl Database {
             Access::Read => database.open_to_read()?,
         };
         let main = Identity::of(&database.path).map_err(failed)?;
-        let wal = if database.is_immutable {
-            None
-        } else {
-            Some(Identity::of(&beside(&database.path, "-wal")).map_err(failed)?)
+        let wal = match Identity::of(&beside(&database.path, "-wal")) {
+            _ if database.is_immutable => None,
+            Ok(wal) => Some(wal),
+            // What `VACUUM INTO` made has none until it is opened for writing.
+            Err(error) if access == Access::Read && error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(failed(error)),
         };
         database.opened = Some(Opened { anchor: Mutex::new(connection), main, wal });
         Ok(database)
@@ -166,6 +168,8 @@ impl Database {
         // A file of strangers is data: it does not run functions, nor change its own schema.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+        // Else a statement is planned again for each value that is bound to it.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)?;
         connection.pragma_update(None, "cell_size_check", true)?;
         connection.pragma_update(None, "mmap_size", 0)?;

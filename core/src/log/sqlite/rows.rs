@@ -61,14 +61,14 @@ impl SqliteRows {
     pub fn open(path: impl AsRef<Path>) -> std::result::Result<Self, OpenError> {
         let path = path.as_ref();
         let database = Database::open(path, Access::Read, Durability::Full)?;
-        let connect = || {
-            let connection = database.connect(Access::Read)?;
-            let last = connection.query_row(LAST, [], |row| row.get(0))?;
-            Ok((connection, last))
-        };
-        let (connection, last) = connect().map_err(|error: rusqlite::Error| {
-            OpenError::Storage { path: path.to_owned(), source: error.into() }
-        })?;
+        Self::of(&database)
+            .map_err(|error| OpenError::Storage { path: path.to_owned(), source: error.into() })
+    }
+
+    /// The rows that are in an open database now.
+    pub(super) fn of(database: &Database) -> Result<Self> {
+        let connection = database.connect(Access::Read)?;
+        let last = connection.query_row(LAST, [], |row| row.get(0))?;
         Ok(Self { connection, next: i64::MIN, last })
     }
 }

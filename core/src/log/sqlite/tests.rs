@@ -1,5 +1,6 @@
 //! Databases: kept, shared, broken.
 
+mod copying;
 mod damage;
 mod faults;
 mod opening;

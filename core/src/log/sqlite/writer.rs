@@ -1,14 +1,15 @@
 //! The thread that writes: many batches, one transaction.
 
-use std::{collections::HashMap, error::Error, sync::Arc};
+use std::{error::Error, sync::Arc};
 
-use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Row};
 use tokio::sync::watch;
 
 use super::{
     file::{Access, Database},
     log::News,
     rows::LAST,
+    streams::Streams,
 };
 use crate::{
     Digest, EventBatch, Position, Revision, StreamName,
@@ -19,8 +20,9 @@ use crate::{
     },
 };
 
-/// How many streams' ids are remembered.
-const KNOWN_STREAMS: usize = 100_000;
+/// Puts an event behind the others.
+pub(super) const INSERT: &str = "INSERT INTO events (position, stream, revision, digest, event) \
+     VALUES (?1, ?2, ?3, ?4, ?5)";
 
 /// Commits batches and answers them.
 #[derive(Debug)]
@@ -28,8 +30,7 @@ pub(super) struct Writer {
     database: Arc<Database>,
     /// None at first and after a failure, until the next group.
     pub(super) connection: Option<Connection>,
-    /// Ids of streams; an id never changes.
-    streams: HashMap<StreamName, i64>,
+    streams: Streams,
     news: Arc<watch::Sender<News>>,
 }
 
@@ -68,7 +69,7 @@ impl<E: Into<Source>> From<E> for Failure {
 
 impl Writer {
     pub(super) fn new(database: Arc<Database>, news: Arc<watch::Sender<News>>) -> Self {
-        Self { database, connection: None, streams: HashMap::new(), news }
+        Self { database, connection: None, streams: Streams::default(), news }
     }
 
     pub(super) fn commit(&mut self, requests: Vec<Request>) {
@@ -79,7 +80,7 @@ impl Writer {
         match failure {
             None => News::tell(&self.news, group.count),
             // What the group found before it still holds; nothing of its own does.
-            Some(_) => self.streams.clear(),
+            Some(_) => self.streams.forget(),
         }
         let mut judged = group.judged.into_iter();
         for (batch, reply) in batches.iter().zip(replies) {
@@ -92,33 +93,35 @@ impl Writer {
         }
     }
 
-    /// Commits in one transaction what is new; after a failure the connection is given up.
+    /// Commits in one transaction what is new; after a failure the connection is given up, which
+    /// takes the transaction back.
     fn try_commit(&mut self, batches: &[EventBatch], group: &mut Group) -> Result<(), Failure> {
-        let mut connection = match self.connection.take() {
+        let connection = match self.connection.take() {
             Some(connection) => connection,
             None => self.database.connect(Access::Write)?,
         };
         // A transaction that reads first and then writes would fail at once, whatever it waits
         // for, where another connection wrote in between.
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         self.database.check_is_there()?;
-        let last: i64 = transaction.prepare_cached(LAST)?.query_row([], |row| row.get(0))?;
+        let last: i64 = connection.prepare_cached(LAST)?.query_row([], |row| row.get(0))?;
         group.before = last.wrapping_add(1).cast_unsigned();
         group.count = group.before;
         for batch in batches {
-            let judged = self.judge(&transaction, batch, group)?;
+            let judged = self.judge(&connection, batch, group)?;
             group.judged.push(judged);
         }
         if group.count > group.before {
             // A full disk is noticed before the mark of a commit is written.
-            transaction.commit().map_err(|error| match error.sqlite_error_code() {
+            let committed = connection.prepare_cached("COMMIT")?.execute([]);
+            committed.map_err(|error| match error.sqlite_error_code() {
                 Some(ErrorCode::DiskFull | ErrorCode::DatabaseBusy) => error.into(),
                 _ => Failure::Unknown(Arc::new(error)),
             })?;
             let there = self.database.check_is_there();
             there.map_err(|error| Failure::Unknown(Arc::new(error)))?;
         } else {
-            drop(transaction);
+            connection.prepare_cached("ROLLBACK")?.execute([])?;
         }
         self.connection = Some(connection);
         Ok(())
@@ -127,24 +130,21 @@ impl Writer {
     /// Judges a batch by what is there, and writes it where it is new.
     fn judge(
         &mut self,
-        transaction: &Transaction<'_>,
+        connection: &Connection,
         batch: &EventBatch,
         group: &mut Group,
     ) -> rusqlite::Result<Judged> {
-        let id = self.stream_id(transaction, batch.stream())?;
-        let there = InTransaction { transaction, id, count: group.count };
+        let id = self.streams.id(connection, batch.stream())?;
+        let there = InTransaction { connection, id, count: group.count };
         let first_position = match admit(&there, batch, MAX_APPENDED_ROW_BYTES)? {
             Admission::Known { answer, after } => return Ok(Judged { answer, after }),
             Admission::New(first_position) => first_position,
         };
         let id = match id {
             Some(id) => id,
-            None => self.new_stream(transaction, batch.stream())?,
+            None => self.streams.create(connection, batch.stream())?,
         };
-        let mut insert = transaction.prepare_cached(
-            "INSERT INTO events (position, stream, revision, digest, event) \
-             VALUES (?1, ?2, ?3, ?4, ?5)",
-        )?;
+        let mut insert = connection.prepare_cached(INSERT)?;
         for event in batch.events() {
             let position = group.count.cast_signed();
             let revision = event.revision().get().cast_signed();
@@ -153,40 +153,6 @@ impl Writer {
         }
         let answer = Ok(Appended { head: batch.head(), first_position });
         Ok(Judged { answer, after: group.count })
-    }
-
-    fn stream_id(
-        &mut self,
-        transaction: &Transaction<'_>,
-        stream: &StreamName,
-    ) -> rusqlite::Result<Option<i64>> {
-        if let Some(id) = self.streams.get(stream) {
-            return Ok(Some(*id));
-        }
-        let mut select = transaction.prepare_cached("SELECT id FROM streams WHERE name = ?1")?;
-        let id = select.query_row([stream.as_str()], |row| row.get(0)).optional()?;
-        if let Some(id) = id {
-            self.remember(stream, id);
-        }
-        Ok(id)
-    }
-
-    fn new_stream(
-        &mut self,
-        transaction: &Transaction<'_>,
-        stream: &StreamName,
-    ) -> rusqlite::Result<i64> {
-        let mut insert = transaction.prepare_cached("INSERT INTO streams (name) VALUES (?1)")?;
-        let id = insert.insert([stream.as_str()])?;
-        self.remember(stream, id);
-        Ok(id)
-    }
-
-    fn remember(&mut self, stream: &StreamName, id: i64) {
-        if self.streams.len() >= KNOWN_STREAMS {
-            self.streams.clear();
-        }
-        self.streams.insert(stream.clone(), id);
     }
 }
 
@@ -205,7 +171,7 @@ impl Failure {
 
 /// The events of a stream, as they are in a transaction.
 struct InTransaction<'a> {
-    transaction: &'a Transaction<'a>,
+    connection: &'a Connection,
     /// None where the stream does not exist.
     id: Option<i64>,
     count: u64,
@@ -213,7 +179,7 @@ struct InTransaction<'a> {
 
 impl InTransaction<'_> {
     fn find(&self, sql: &str, params: impl rusqlite::Params) -> rusqlite::Result<Option<Place>> {
-        self.transaction.prepare_cached(sql)?.query_row(params, place).optional()
+        self.connection.prepare_cached(sql)?.query_row(params, place).optional()
     }
 }
 

@@ -26,6 +26,7 @@ struct Plan {
     syncs: usize,
 }
 
+#[derive(Debug)]
 struct Faulty {
     file: Locked,
     plan: Arc<Mutex<Plan>>,
