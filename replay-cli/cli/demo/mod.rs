@@ -8,8 +8,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::Args;
-use recount_core::log::jsonl::JsonlLog;
+use clap::{Args, ValueEnum};
+use recount_core::log::{EventLog, jsonl::JsonlLog, sqlite::SqliteLog};
 
 use super::{
     Outcome,
@@ -23,28 +23,58 @@ use host::Host;
 ///
 /// Three agents send messages to one another on a clock of the demo's own. Their hosts are slow,
 /// refuse, lose replies, give up and are helped; each change is decided by the rules of the library
-/// and appended to a log. The same seed writes the same bytes.
+/// and appended to a log. The same seed writes the same events.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
-    /// Where to write demo.jsonl [default: a new folder among the temporary files]
+    /// Where to write the log [default: a new folder among the temporary files]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    /// What the log is kept in
+    #[arg(long, value_enum, value_name = "KIND", default_value_t)]
+    log: Kind,
     /// Which histories to write
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 }
 
+/// What a demo's log is kept in.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Kind {
+    /// A database, demo.db
+    #[default]
+    Sqlite,
+    /// A text, demo.jsonl
+    Jsonl,
+}
+
+impl Kind {
+    fn file(self) -> &'static str {
+        match self {
+            Self::Sqlite => "demo.db",
+            Self::Jsonl => "demo.jsonl",
+        }
+    }
+
+    fn open(self, path: &Path) -> Result<Box<dyn EventLog>, CliError> {
+        let failed = |source| CliError::DemoLog { source };
+        Ok(match self {
+            Self::Sqlite => Box::new(SqliteLog::open(path).map_err(|error| failed(error.into()))?),
+            Self::Jsonl => Box::new(JsonlLog::open(path).map_err(|error| failed(error.into()))?),
+        })
+    }
+}
+
 const EXAMPLES: &str = "\
 Examples:
   recount demo
-  recount demo --dir ./demo --seed 7";
+  recount demo --dir ./demo --seed 7
+  recount demo --dir ./demo --log jsonl";
 
 pub(super) fn run(arguments: &Arguments) -> Result<Outcome, CliError> {
-    let path = place(arguments.dir.as_deref())?;
-    let log =
-        JsonlLog::open(&path).map_err(|source| CliError::DemoLog { source: source.into() })?;
-    let mut host = Host::new(&log, arguments.seed);
+    let path = place(arguments.dir.as_deref(), arguments.log.file())?;
+    let log = arguments.log.open(&path)?;
+    let mut host = Host::new(&*log, arguments.seed);
     host.prepare_all()?;
     host.work_until_nothing_moves()?;
     let tally = host.tally();
@@ -56,12 +86,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<Outcome, CliError> {
     let verified = verify::run(&verify::Arguments::of(&path))?;
     heading(out, "What does it fold to?", "replay", &path)?;
     let replayed = replay::run(&replay::Arguments::of(&path))?;
-    write_next(out, &path).map_err(CliError::Output)?;
+    write_next(out, &path, arguments.log).map_err(CliError::Output)?;
     Ok(if verified == Outcome::Holds { replayed } else { verified })
 }
 
 /// The file to write, in a folder that is made where it is missing.
-fn place(dir: Option<&Path>) -> Result<PathBuf, CliError> {
+fn place(dir: Option<&Path>, file: &str) -> Result<PathBuf, CliError> {
     let dir = match dir {
         Some(dir) => dir.to_owned(),
         None => (1..10_000)
@@ -69,7 +99,7 @@ fn place(dir: Option<&Path>) -> Result<PathBuf, CliError> {
             .find(|dir| !dir.exists())
             .unwrap_or_else(std::env::temp_dir),
     };
-    let path = dir.join("demo.jsonl");
+    let path = dir.join(file);
     if path.exists() {
         return Err(CliError::Exists { path });
     }
@@ -108,13 +138,18 @@ fn program() -> String {
     std::env::args().next().unwrap_or_else(|| "recount".to_owned())
 }
 
-fn write_next(out: &mut impl io::Write, path: &Path) -> io::Result<()> {
-    let (program, path) = (program(), path.display());
-    let commands = [
-        (format!("{program} replay {path} --format jsonl"), "every record, for machines"),
-        (format!("sed 's/unwanted/accepted/' {path} | {program} verify -"), "an edit is found"),
-        (format!("sed 5d {path} | {program} verify -"), "so is a row that is missing"),
-    ];
+fn write_next(out: &mut impl io::Write, path: &Path, kind: Kind) -> io::Result<()> {
+    let (program, text) = (program(), path.with_extension("jsonl"));
+    let (path, text) = (path.display(), text.display());
+    let mut commands =
+        vec![(format!("{program} replay {path} --format jsonl"), "every record, for machines")];
+    if let Kind::Sqlite = kind {
+        commands.push((format!("{program} copy {path} {text}"), "the same log as a text"));
+    }
+    commands.extend([
+        (format!("sed 's/unwanted/accepted/' {text} | {program} verify -"), "an edit is found"),
+        (format!("sed 5d {text} | {program} verify -"), "so is a row that is missing"),
+    ]);
     writeln!(out, "\n{}", paint(STRONG, "Try next"))?;
     for (command, what) in commands {
         writeln!(out, "  {command}\n      {}", paint(FAINT, what))?;
