@@ -23,7 +23,7 @@ use crate::log::file::sync_directory_of;
 #[non_exhaustive]
 pub enum OpenError {
     /// It is no SQLite file.
-    #[error("{} is not an SQLite database", path.display())]
+    #[error("{} is not an SQLite database, or a damaged one", path.display())]
     NoDatabase {
         /// The file.
         path: PathBuf,
@@ -100,6 +100,9 @@ pub(super) enum Access {
 /// A database that was found to be a log.
 #[derive(Debug)]
 pub(super) struct Database {
+    /// As it was named.
+    name: PathBuf,
+    /// From the root on: the host may go to another folder while the log is open.
     path: PathBuf,
     durability: Durability,
     /// Whether the file is read as it is, nobody writing it.
@@ -119,14 +122,13 @@ struct Opened {
 impl Database {
     /// Opens a log; one that is to be written is created where there is none.
     pub(super) fn open(
-        path: &Path,
+        name: &Path,
         access: Access,
         durability: Durability,
     ) -> Result<Self, OpenError> {
         let failed =
-            |error: io::Error| OpenError::Storage { path: path.to_owned(), source: error.into() };
-        // The host may go to another folder while the log is open.
-        let path = std::path::absolute(path).map_err(failed)?;
+            |error: io::Error| OpenError::Storage { path: name.to_owned(), source: error.into() };
+        let path = std::path::absolute(name).map_err(failed)?;
         // The file itself is left to SQLite: who opens and closes it beside takes its locks away.
         match fs::metadata(&path) {
             Ok(metadata) if metadata.is_dir() => {
@@ -137,11 +139,13 @@ impl Database {
             }
             _ => {}
         }
-        let mut database = Self { path, durability, is_immutable: false, opened: None };
+        let name = name.to_owned();
+        let mut database = Self { name, path, durability, is_immutable: false, opened: None };
         let connection = match access {
             Access::Write => database.open_to_write()?,
             Access::Read => database.open_to_read()?,
         };
+        let failed = |error: io::Error| database.failed(error.into());
         let main = Identity::of(&database.path).map_err(failed)?;
         let wal = match Identity::of(&beside(&database.path, "-wal")) {
             _ if database.is_immutable => None,
@@ -189,9 +193,11 @@ impl Database {
         let is_still = |path: &Path, known| Identity::of(path).ok() == Some(known);
         let is_there = self.opened.as_ref().is_none_or(|opened| {
             is_still(&self.path, opened.main)
+                // What is read as if nobody wrote it must not be written.
+                && !(self.is_immutable && self.has_wal())
                 && opened.wal.is_none_or(|wal| is_still(&beside(&self.path, "-wal"), wal))
         });
-        if is_there { Ok(()) } else { Err(Moved { path: self.path.clone() }) }
+        if is_there { Ok(()) } else { Err(Moved { path: self.name.clone() }) }
     }
 
     fn open_to_write(&self) -> Result<Connection, OpenError> {
@@ -199,7 +205,7 @@ impl Database {
         self.at(Connection::open_with_flags(&self.path, flags))?;
         let mut connection = self.at(self.connect(Access::Write))?;
         if self.at(connection.is_readonly("main"))? {
-            return Err(OpenError::ReadOnly { path: self.path.clone() });
+            return Err(OpenError::ReadOnly { path: self.name.clone() });
         }
         if self.at(schema::owner(&connection))? == Owner::Nobody {
             self.at(create(&mut connection))?;
@@ -241,7 +247,7 @@ impl Database {
         owner: Owner,
         access: Access,
     ) -> Result<Connection, OpenError> {
-        let path = || self.path.clone();
+        let path = || self.name.clone();
         match owner {
             Owner::Nobody => Err(OpenError::Foreign { path: path(), application_id: 0 }),
             Owner::Another { application_id } => {
@@ -262,14 +268,14 @@ impl Database {
 
     fn at<T>(&self, result: rusqlite::Result<T>) -> Result<T, OpenError> {
         result.map_err(|error| match error.sqlite_error_code() {
-            Some(ErrorCode::NotADatabase) => OpenError::NoDatabase { path: self.path.clone() },
-            Some(ErrorCode::ReadOnly) => OpenError::ReadOnly { path: self.path.clone() },
+            Some(ErrorCode::NotADatabase) => OpenError::NoDatabase { path: self.name.clone() },
+            Some(ErrorCode::ReadOnly) => OpenError::ReadOnly { path: self.name.clone() },
             _ => self.failed(error.into()),
         })
     }
 
     fn failed(&self, source: crate::log::Source) -> OpenError {
-        OpenError::Storage { path: self.path.clone(), source }
+        OpenError::Storage { path: self.name.clone(), source }
     }
 }
 
@@ -368,5 +374,24 @@ impl Identity {
             let _ = metadata;
             Ok(Self::default())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_as_if_nobody_wrote_it_is_not_read_on_when_somebody_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("agent.db");
+        let open = |access| Database::open(&path, access, Durability::Full).unwrap();
+        drop(open(Access::Write));
+        let mut database = open(Access::Read);
+        database.is_immutable = true;
+        database.check_is_there().unwrap();
+        let writer = open(Access::Write).connect(Access::Write).unwrap();
+        writer.execute("INSERT INTO streams (name) VALUES ('delivery-x')", []).unwrap();
+        database.check_is_there().unwrap_err();
     }
 }

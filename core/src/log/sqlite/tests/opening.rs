@@ -26,9 +26,9 @@ async fn files_that_are_no_logs_are_named_and_left_alone() {
     let sample = Sample::new();
     std::fs::write(&sample.path, "not a database, and longer than a hundred bytes ".repeat(9))
         .unwrap();
-    assert_eq!(refused(&sample), ["LOG is not an SQLite database"; 2]);
+    assert_eq!(refused(&sample), ["LOG is not an SQLite database, or a damaged one"; 2]);
     std::fs::write(&sample.path, "short").unwrap();
-    assert_eq!(refused(&sample), ["LOG is not an SQLite database"; 2]);
+    assert_eq!(refused(&sample), ["LOG is not an SQLite database, or a damaged one"; 2]);
 
     let sample = Sample::new();
     sample.sql("CREATE TABLE events (id INTEGER)").unwrap();
