@@ -6,13 +6,13 @@ use std::{
 };
 
 use futures_util::{StreamExt, stream};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::OptionalExtension;
 use tokio::sync::watch;
 
 use super::{
     file::{Access, Database},
     log::News,
-    rows::{LAST, read, select},
+    rows::{LAST, Reader, select},
 };
 use crate::{
     Digest, MAX_ROW_BYTES, Position, RecordedEvent, Revision, RowError, StreamName,
@@ -26,7 +26,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Readers {
     /// As many as were ever in use at once; closed before the database, which closes the files.
-    idle: Mutex<Vec<Connection>>,
+    idle: Mutex<Vec<Reader>>,
     database: Arc<Database>,
 }
 
@@ -52,24 +52,27 @@ impl Readers {
     }
 
     /// Asks over a connection that nobody else uses; after an error it is not used again.
-    fn ask<T>(&self, ask: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, ReadError> {
+    fn ask<T>(&self, ask: impl FnOnce(&mut Reader) -> rusqlite::Result<T>) -> Result<T, ReadError> {
         let failed = |source: Source| ReadError::Storage { source };
         self.database.check_is_there().map_err(|error| failed(error.into()))?;
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = idle().pop();
-        let connection = match kept {
-            Some(connection) => connection,
-            None => self.database.connect(Access::Read).map_err(|error| failed(error.into()))?,
+        let mut reader = match kept {
+            Some(reader) => reader,
+            None => {
+                let connection = self.database.connect(Access::Read);
+                Reader::new(connection.map_err(|error| failed(error.into()))?)
+            }
         };
-        let answer = ask(&connection).map_err(|error| failed(error.into()))?;
-        idle().push(connection);
+        let answer = ask(&mut reader).map_err(|error| failed(error.into()))?;
+        idle().push(reader);
         Ok(answer)
     }
 
     pub(super) fn head(&self) -> Result<Option<LogHead>, ReadError> {
         const HEAD: &str = "SELECT position, digest FROM events ORDER BY position DESC LIMIT 1";
-        let head = self.ask(|connection| {
-            let mut statement = connection.prepare_cached(HEAD)?;
+        let head = self.ask(|reader| {
+            let mut statement = reader.connection.prepare_cached(HEAD)?;
             let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
             statement.query_row([], row).optional()
         })?;
@@ -82,7 +85,7 @@ impl Readers {
     }
 
     fn last_position(&self) -> Result<i64, ReadError> {
-        self.ask(|connection| connection.prepare_cached(LAST)?.query_row([], |row| row.get(0)))
+        self.ask(|reader| reader.connection.prepare_cached(LAST)?.query_row([], |row| row.get(0)))
     }
 
     /// Reads what is there at the time of the call; see [`crate::log::EventLog::read_stream`].
@@ -161,7 +164,7 @@ impl Readers {
             return Ok(Page::new());
         };
         let mut block = Block::default();
-        self.ask(|connection| cursor.read(connection, next, &mut block))?;
+        self.ask(|reader| cursor.read(reader, next, &mut block))?;
         if let Some(row) = block.oversized() {
             let length = usize::try_from(row.length).unwrap_or(usize::MAX);
             return Err(cursor.damaged(RowError::TooLong { length, max: MAX_ROW_BYTES }.into()));
@@ -187,7 +190,7 @@ impl Readers {
 type Page = VecDeque<Result<RecordedEvent, ReadError>>;
 
 impl Cursor {
-    fn read(&self, connection: &Connection, next: i64, block: &mut Block) -> rusqlite::Result<()> {
+    fn read(&self, reader: &mut Reader, next: i64, block: &mut Block) -> rusqlite::Result<()> {
         let limit = i64::try_from(self.limit).unwrap_or(i64::MAX);
         let last = self.last_position;
         let Some(stream) = &self.stream else {
@@ -199,7 +202,7 @@ impl Cursor {
                     select!("WHERE position <= min(?1, ?2) ORDER BY position DESC LIMIT ?3")
                 }
             };
-            return read(connection, sql, (next, last, limit), block).map(drop);
+            return reader.read(sql, (next, last, limit), block).map(drop);
         };
         let sql = match self.direction {
             Direction::Forward => select!(
@@ -211,7 +214,7 @@ impl Cursor {
                  AND position <= ?2 ORDER BY revision DESC LIMIT ?3"
             ),
         };
-        read(connection, sql, (next, last, limit, stream.as_str()), block).map(drop)
+        reader.read(sql, (next, last, limit, stream.as_str()), block).map(drop)
     }
 
     /// Checks that a row is the next event, and goes on to the one behind it.

@@ -1,8 +1,12 @@
 //! Rows out of the tables, as the text of the log has them.
 
-use std::{io, path::Path};
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    io,
+    path::Path,
+};
 
-use rusqlite::{Connection, Params, Result, Row, types::ValueRef};
+use rusqlite::{Connection, OptionalExtension, Params, Result, types::ValueRef};
 
 use super::file::{Access, Database, Durability, OpenError};
 use crate::{
@@ -18,8 +22,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT position, revision, digest, \
-             iif(octet_length(event) <= 16777216, event, octet_length(event)), \
-             (SELECT name FROM streams WHERE id = stream) \
+             iif(octet_length(event) <= 16777216, event, octet_length(event)), stream \
              FROM events ",
             $rest
         )
@@ -46,7 +49,7 @@ pub(super) use select;
 /// ```
 #[derive(Debug)]
 pub struct SqliteRows {
-    connection: Connection,
+    reader: Reader,
     /// The first position that is not read yet, and the last that is.
     next: i64,
     last: i64,
@@ -67,9 +70,9 @@ impl SqliteRows {
 
     /// The rows that are in an open database now.
     pub(super) fn of(database: &Database) -> Result<Self> {
-        let connection = database.connect(Access::Read)?;
-        let last = connection.query_row(LAST, [], |row| row.get(0))?;
-        Ok(Self { connection, next: i64::MIN, last })
+        let reader = Reader::new(database.connect(Access::Read)?);
+        let last = reader.connection.query_row(LAST, [], |row| row.get(0))?;
+        Ok(Self { reader, next: i64::MIN, last })
     }
 }
 
@@ -79,7 +82,7 @@ impl RowSource for SqliteRows {
         if self.next > self.last {
             return Ok(false);
         }
-        let read = read(&self.connection, ROWS, [self.next, self.last], block);
+        let read = self.reader.read(ROWS, [self.next, self.last], block);
         let last = read.map_err(io::Error::other)?;
         self.next = last.map_or(i64::MAX, |last| last.saturating_add(1));
         Ok(last.is_some())
@@ -89,56 +92,94 @@ impl RowSource for SqliteRows {
 /// The last position, and one before the first where there is none.
 pub(super) const LAST: &str = "SELECT coalesce(max(position), -1) FROM events";
 
-/// Fills a block with what a query of [`select`] gives, and returns the last row's position.
-///
-/// Where something is wrong behind some rows, they are what is given: the next block begins there.
-pub(super) fn read(
-    connection: &Connection,
-    sql: &str,
-    params: impl Params,
-    block: &mut Block,
-) -> Result<Option<i64>> {
-    block.begin(None);
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query(params)?;
-    let mut last = None;
-    while block.length < BLOCK_BYTES {
-        let row = match rows.next() {
-            Ok(Some(row)) => row,
-            Ok(None) => break,
-            Err(_) if last.is_some() => break,
-            Err(error) => return Err(error),
-        };
-        let position = row.get(0)?;
-        if let ValueRef::Integer(length) = row.get_ref(3)? {
-            // It has a block for itself, the next one where there are rows before it.
-            if last.is_none() {
-                block.set_oversized(u64::try_from(length).unwrap_or_default());
-                last = Some(position);
-            }
-            break;
-        }
-        push(row, position, block)?;
-        last = Some(position);
+/// How many streams' names are remembered.
+const KNOWN_STREAMS: usize = 100_000;
+
+/// A connection that reads rows.
+#[derive(Debug)]
+pub(super) struct Reader {
+    pub(super) connection: Connection,
+    /// Names of streams by their ids, of which neither ever changes.
+    names: HashMap<i64, Box<str>>,
+}
+
+impl Reader {
+    pub(super) fn new(connection: Connection) -> Self {
+        Self { connection, names: HashMap::new() }
     }
-    Ok(last)
+
+    /// Fills a block with what a query of [`select`] gives, and returns the last row's position.
+    ///
+    /// Where something is wrong behind some rows, they are what is given: the next block begins
+    /// there.
+    pub(super) fn read(
+        &mut self,
+        sql: &str,
+        params: impl Params,
+        block: &mut Block,
+    ) -> Result<Option<i64>> {
+        block.begin(None);
+        let Self { connection, names } = self;
+        let mut statement = connection.prepare_cached(sql)?;
+        let mut rows = statement.query(params)?;
+        let mut last = None;
+        while block.length < BLOCK_BYTES {
+            let row = match rows.next() {
+                Ok(Some(row)) => row,
+                Ok(None) => break,
+                Err(_) if last.is_some() => break,
+                Err(error) => return Err(error),
+            };
+            let position = row.get(0)?;
+            if let ValueRef::Integer(length) = row.get_ref(3)? {
+                // It has a block for itself, the next one where there are rows before it.
+                if last.is_none() {
+                    block.set_oversized(u64::try_from(length).unwrap_or_default());
+                    last = Some(position);
+                }
+                break;
+            }
+            let stream = name(names, connection, row.get(4).unwrap_or(-1))?;
+            // No event has the revision -1.
+            let listed = Listed { stream, revision: row.get(1).unwrap_or(-1) };
+            push(bytes(row.get_ref(2)?), bytes(row.get_ref(3)?), position, block);
+            block.end_row(listed);
+            last = Some(position);
+        }
+        Ok(last)
+    }
+}
+
+/// The name of a stream; empty, which none is, where the tables have none.
+fn name<'a>(
+    names: &'a mut HashMap<i64, Box<str>>,
+    connection: &Connection,
+    id: i64,
+) -> Result<&'a str> {
+    if names.len() >= KNOWN_STREAMS {
+        names.clear();
+    }
+    Ok(match names.entry(id) {
+        Entry::Occupied(name) => name.into_mut(),
+        Entry::Vacant(place) => {
+            let mut select = connection.prepare_cached("SELECT name FROM streams WHERE id = ?1")?;
+            let name: Option<Box<str>> = select.query_row([id], |row| row.get(0)).optional()?;
+            place.insert(name.unwrap_or_default())
+        }
+    })
 }
 
 /// Puts a row behind the others, spelt as in a text.
-fn push(row: &Row<'_>, position: i64, block: &mut Block) -> Result<()> {
-    let [digest, event, name] = [row.get_ref(2)?, row.get_ref(3)?, row.get_ref(4)?].map(bytes);
+fn push(digest: &[u8], event: &[u8], position: i64, block: &mut Block) {
     block.push(b"{\"digest\":\"");
     if let Ok(digest) = <[u8; 32]>::try_from(digest) {
         block.push(&Digest::from_bytes(digest).to_hex());
     }
     block.push(b"\",\"event\":");
     block.push(event);
-    block.push(format!(",\"position\":{position}}}").as_bytes());
-    let stream = std::str::from_utf8(name).unwrap_or_default();
-    // No event has the revision -1.
-    let revision = row.get(1).unwrap_or(-1);
-    block.end_row(Listed { stream, revision });
-    Ok(())
+    block.push(b",\"position\":");
+    block.push(position.to_string().as_bytes());
+    block.push(b"}");
 }
 
 /// What stands in a column, whatever kind it is of; what is not bytes makes no row.
