@@ -24,8 +24,8 @@ use measure::{Options, median, number, print_table};
 const USAGE: &str = "\
 cargo bench --bench append -- [OPTIONS]
   --runs N      rounds (7)
-  --single N    appends of one task in a round (500)
-  --shared N    appends of 64 tasks together in a round (12_800)
+  --single N    appends of one task in a round (10_000)
+  --shared N    appends of 64 tasks together in a round (64_000)
   --events N    events of the log that is copied and replayed (200_000)
   --streams N   streams of 20 events, of which single ones are read (50_000)
   --dir DIR     where the logs are written (the target folder)
@@ -49,7 +49,7 @@ fn run() -> Result<(), String> {
     let dir = dir.map_err(|error| format!("no temporary directory: {error}"))?;
     println!("medians of {runs} rounds\n");
     if is_wanted("writing") {
-        let (single, shared) = (size("--single", 5, 500)?, size("--shared", 640, 12_800)?);
+        let (single, shared) = (size("--single", 5, 10_000)?, size("--shared", 640, 64_000)?);
         writing::measure(dir.path(), runs, single, shared)?;
     }
     if is_wanted("copying") {

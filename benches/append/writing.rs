@@ -42,9 +42,9 @@ pub(crate) fn measure(dir: &Path, runs: usize, single: usize, shared: usize) -> 
     println!("{TASKS} tasks");
     let jobs = [
         job("bare file", None, |path| work.bare(path, &work.many)),
-        job("SQLite, a stream each", Some(0), |path| work.append(&sqlite(path)?, &work.many)),
+        job("SQLite, many streams", Some(0), |path| work.append(&sqlite(path)?, &work.many)),
         job("the same, NORMAL", Some(0), |path| work.append(&relaxed(path)?, &work.many)),
-        job("JSON Lines, a stream each", Some(0), |path| work.append(&jsonl(path)?, &work.many)),
+        job("JSON Lines, many streams", Some(0), |path| work.append(&jsonl(path)?, &work.many)),
         job("SQLite, one stream, owned", Some(0), |path| work.own(sqlite(path)?, shared / TASKS)),
     ];
     compare(dir, runs, (count(shared / TASKS * TASKS), "appends"), &jobs)
@@ -102,16 +102,17 @@ impl Work {
     /// Tasks that submit commands to one stream, which are decided and sealed, too.
     fn own(&self, log: Arc<dyn EventLog>, each: usize) -> Result<f64, String> {
         let owners = Owners::<Outbox>::new(log);
+        let owner = ThreadId::new("sender").expect("an id");
         self.run((0..TASKS).map(|task| {
-            let owners = owners.clone();
+            let (owners, owner) = (owners.clone(), owner.clone());
+            let submission = |number| Submission {
+                command: prepare(&format!("{task}-{number}")),
+                metadata: Metadata::of_actor("bench"),
+                now: doc::message("m").created_at_millis,
+            };
+            let submissions: Vec<_> = (0..each).map(submission).collect();
             async move {
-                let owner = ThreadId::new("sender").expect("an id");
-                for number in 0..each {
-                    let submission = Submission {
-                        command: prepare(&format!("{task}-{number}")),
-                        metadata: Metadata::of_actor("bench"),
-                        now: doc::message("m").created_at_millis,
-                    };
+                for submission in submissions {
                     owners.submit(&owner, submission).await.expect("the log takes it");
                 }
             }
@@ -123,8 +124,9 @@ impl Work {
     where
         T: Future<Output = ()> + Send + 'static,
     {
-        let (result, time) =
-            timed(|| self.runtime.block_on(async { try_join_all(tasks.map(tokio::spawn)).await }));
+        let (result, time) = timed(|| {
+            self.runtime.block_on(async { try_join_all(tasks.into_iter().map(tokio::spawn)).await })
+        });
         result.map_err(|error| error.to_string())?;
         Ok(time.as_secs_f64())
     }
@@ -139,22 +141,22 @@ fn prepare(id: &str) -> OutboxCommand {
     OutboxCommand::Prepare { message: Box::new(doc::message(id)), limits }
 }
 
-/// Batches of one event each, in so many streams; all have the same length, but for digits.
-fn lives(streams: usize, each: usize) -> Vec<Vec<EventBatch>> {
-    (0..streams)
-        .map(|of| {
-            let stream = StreamName::parse(&format!("delivery-bench-{of}")).expect("a name");
-            let mut head: Option<StreamHead> = None;
-            let mut seal = || {
-                let at = doc::message("m").created_at_millis;
-                let batch = EventBatch::seal(stream.clone(), head, [draft()], at);
-                let batch = batch.expect("a batch");
-                head = Some(batch.head());
-                batch
-            };
-            (0..each).map(|_| seal()).collect()
-        })
-        .collect()
+/// Batches of one event each for so many tasks; each goes from one stream of 20 events to the next.
+fn lives(tasks: usize, each: usize) -> Vec<Vec<EventBatch>> {
+    let at = doc::message("m").created_at_millis;
+    let life = |task: usize| {
+        let mut head: Option<StreamHead> = None;
+        let mut seal = |number: usize| {
+            let name = format!("delivery-bench-{task}-{}", number / 20);
+            let stream = StreamName::parse(&name).expect("a name");
+            head = head.filter(|_| !number.is_multiple_of(20));
+            let batch = EventBatch::seal(stream, head, [draft()], at).expect("a batch");
+            head = Some(batch.head());
+            batch
+        };
+        (0..each).map(&mut seal).collect()
+    };
+    (0..tasks).map(life).collect()
 }
 
 /// What is appended, over and over: as long as most events are.

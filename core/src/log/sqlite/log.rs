@@ -42,8 +42,8 @@ use crate::{
 /// What was written last is in a file beside the log, with `-wal` behind its name, and comes into
 /// the log itself from time to time and when the last process closes it. So a copy of the main
 /// file alone lacks rows: `recount copy` makes a whole one, and so does SQLite's `VACUUM INTO`.
-/// Whether the files are still those that were opened is looked at before and after each commit
-/// and before each page: what is appended to a file that was removed would be lost.
+/// Whether the files are still those that were opened is looked at before each commit and each
+/// page: what is appended to a file that was removed would be lost.
 ///
 /// Dropping the log waits until what was submitted is committed; then subscriptions end behind the
 /// last event.

@@ -57,12 +57,11 @@ impl Readers {
         self.database.check_is_there().map_err(|error| failed(error.into()))?;
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = idle().pop();
-        let mut reader = match kept {
-            Some(reader) => reader,
-            None => {
-                let connection = self.database.connect(Access::Read);
-                Reader::new(connection.map_err(|error| failed(error.into()))?)
-            }
+        let mut reader = if let Some(reader) = kept {
+            reader
+        } else {
+            let connection = self.database.connect(Access::Read);
+            Reader::new(connection.map_err(|error| failed(error.into()))?)
         };
         let answer = ask(&mut reader).map_err(|error| failed(error.into()))?;
         idle().push(reader);

@@ -118,8 +118,6 @@ impl Writer {
                 Some(ErrorCode::DiskFull | ErrorCode::DatabaseBusy) => error.into(),
                 _ => Failure::Unknown(Arc::new(error)),
             })?;
-            let there = self.database.check_is_there();
-            there.map_err(|error| Failure::Unknown(Arc::new(error)))?;
         } else {
             connection.prepare_cached("ROLLBACK")?.execute([])?;
         }
