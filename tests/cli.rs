@@ -167,6 +167,46 @@ fn what_the_system_does_not_give_is_told() {
 }
 
 #[test]
+fn reading_never_changes_a_database() {
+    let shell = Shell::new();
+    shell.run("demo --dir demo");
+    let before = fs::read(shell.path("demo/demo.db")).unwrap();
+    for arguments in [
+        "verify demo/demo.db --jobs 2",
+        "replay demo/demo.db --format jsonl",
+        "copy demo/demo.db demo/copy.jsonl",
+        "copy demo/demo.db demo/copy.db",
+    ] {
+        let output = shell.output(arguments, b"");
+        assert!(output.status.success(), "{arguments}: {output:?}");
+        assert!(fs::read(shell.path("demo/demo.db")).unwrap() == before, "{arguments}");
+    }
+    let [database, text] = ["demo.db", "copy.jsonl"].map(|name| {
+        let output = shell.output(&format!("replay demo/{name} --format jsonl --payload"), b"");
+        output.stdout
+    });
+    assert!(database == text, "a log folds to the same, whatever keeps it");
+}
+
+#[test]
+fn an_edited_database_is_found_out() {
+    let shell = Shell::new();
+    shell.run("demo --dir demo");
+    let forge = |sql: &str| {
+        let connection = rusqlite::Connection::open(shell.path("demo/demo.db")).unwrap();
+        connection
+            .execute_batch(&format!("DROP TRIGGER IF EXISTS events_are_not_changed; {sql}"))
+            .unwrap();
+    };
+    forge(
+        "UPDATE events SET event = replace(event, 'unwanted', 'accepted') WHERE position = (SELECT min(position) FROM events WHERE event LIKE '%unwanted%')",
+    );
+    forge("UPDATE events SET revision = revision + 900 WHERE position = 100");
+    let told = shell.run("verify demo/demo.db");
+    pinned(|| insta::assert_snapshot!(told));
+}
+
+#[test]
 fn demo_of_any_seed_keeps_every_rule() {
     let shell = Shell::new();
     for seed in 2..12 {

@@ -224,7 +224,7 @@ impl<W: Write> Printer<'_, W> {
                     lines.push(("to hold it to this", format!("--expect {events}:{root}")));
                 }
             }
-            None => lines.push(("root", "none, since a line could not be read".to_owned())),
+            None => lines.push(("root", "none, since a row could not be read".to_owned())),
         }
         fields(&mut self.out, &lines)
     }
@@ -237,7 +237,7 @@ fn verdict(report: &Report) -> String {
     };
     let unreadable = match report.coverage.unreadable {
         0 => String::new(),
-        number => format!(", {} that cannot be read", count(number, "line")),
+        number => format!(", {} that cannot be read", count(number, "row")),
     };
     if report.is_violated() {
         let violations = match report.violations {
@@ -247,7 +247,7 @@ fn verdict(report: &Report) -> String {
         return format!("{} {violations}{unreadable}{warnings}", paint(ERROR, "broken:"));
     }
     if report.coverage.events == 0 && report.coverage.unreadable > 0 {
-        let lines = count(report.coverage.unreadable, "line");
+        let lines = count(report.coverage.unreadable, "row");
         let cannot_tell = paint(WARNING, "cannot tell:");
         return format!("{cannot_tell} none of {lines} is an event; is this a log of Recount?");
     }
@@ -292,7 +292,7 @@ fn coverage_line(report: &Report) -> String {
         ));
     }
     if coverage.unreadable > 0 {
-        line.push_str(&format!("; {} not read", count(coverage.unreadable, "line")));
+        line.push_str(&format!("; {} not read", count(coverage.unreadable, "row")));
     }
     line
 }

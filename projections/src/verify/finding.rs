@@ -83,7 +83,7 @@ pub struct Report {
     pub warnings: u64,
     /// The last position; none of an empty log.
     pub last_position: Option<u64>,
-    /// The root of the Merkle tree over the events; none where a line could not be read.
+    /// The root of the Merkle tree over the events; none where a row could not be read.
     pub root: Option<Digest>,
     /// The log's id: the digest of its first event.
     pub log_id: Option<Digest>,

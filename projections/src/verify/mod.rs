@@ -229,7 +229,7 @@ impl<'a, F: FnMut(Finding) -> io::Result<()>> Verifier<'a, F> {
                     format!("expected {} events, found {}", expected.events, found.events)
                 }
                 Some(found) => format!("expected root {}, found {}", expected.root, found.root),
-                None => "the root cannot be compared: a line could not be read".to_owned(),
+                None => "the root cannot be compared: a row could not be read".to_owned(),
             })
         });
         Report {
