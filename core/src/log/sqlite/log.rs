@@ -1,6 +1,7 @@
 //! A log that is kept in one SQLite database.
 
 use std::{
+    io,
     path::Path,
     sync::{
         Arc, OnceLock,
@@ -10,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{FutureExt, future::BoxFuture};
+use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream};
 use rusqlite::Connection;
 use tokio::sync::watch;
 
@@ -81,7 +82,7 @@ use crate::{
 pub struct SqliteLog {
     /// None where the log is only read.
     queue: Option<Queue>,
-    watcher: OnceLock<Watcher>,
+    watcher: OnceLock<Result<Watcher, Arc<io::Error>>>,
     news: Arc<watch::Sender<News>>,
     readers: Arc<Readers>,
     database: Arc<Database>,
@@ -188,7 +189,7 @@ impl News {
 }
 
 impl Watcher {
-    fn start(database: Arc<Database>, news: Arc<watch::Sender<News>>) -> Self {
+    fn start(database: Arc<Database>, news: Arc<watch::Sender<News>>) -> io::Result<Self> {
         let (end, ended) = mpsc::channel();
         let mut watch = Watch { database, connection: None, version: None };
         let work = move || {
@@ -203,8 +204,8 @@ impl Watcher {
                 }
             }
         };
-        let thread = thread::Builder::new().name("recount-watch".to_owned()).spawn(work);
-        Self { end: Some(end), thread: thread.ok() }
+        let thread = thread::Builder::new().name("recount-watch".to_owned()).spawn(work)?;
+        Ok(Self { end: Some(end), thread: Some(thread) })
     }
 }
 
@@ -276,8 +277,14 @@ impl EventLog for SqliteLog {
     }
 
     fn subscribe(&self, from: Position) -> EventStream<'static> {
-        self.watcher
-            .get_or_init(|| Watcher::start(Arc::clone(&self.database), Arc::clone(&self.news)));
-        self.readers.subscribe(from, self.news.subscribe())
+        let start = || Watcher::start(Arc::clone(&self.database), Arc::clone(&self.news));
+        match self.watcher.get_or_init(|| start().map_err(Arc::new)) {
+            Ok(_) => self.readers.subscribe(from, self.news.subscribe()),
+            // Nobody would look for what other processes append.
+            Err(error) => {
+                let source = Box::new(Arc::clone(error));
+                stream::once(std::future::ready(Err(ReadError::Storage { source }))).boxed()
+            }
+        }
     }
 }

@@ -42,7 +42,7 @@ struct Cursor {
     last_position: i64,
     /// How many events may still come.
     limit: usize,
-    /// The event that came last.
+    /// The event that came last, where it is followed by its stream.
     before: Option<RecordedEvent>,
 }
 
@@ -247,7 +247,7 @@ impl Cursor {
         };
         self.next = step.and_then(|next| i64::try_from(next).ok());
         self.limit -= 1;
-        self.before = Some(recorded.clone());
+        self.before = self.stream.is_some().then(|| recorded.clone());
         Ok(recorded)
     }
 
