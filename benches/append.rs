@@ -70,6 +70,16 @@ struct Job<'a> {
     run: Box<Run<'a>>,
 }
 
+impl<'a> Job<'a> {
+    fn new(
+        name: &'a str,
+        beside: Option<usize>,
+        run: impl Fn(&Path) -> Result<f64, String> + 'a,
+    ) -> Self {
+        Self { name, beside, run: Box::new(run) }
+    }
+}
+
 type Run<'a> = dyn Fn(&Path) -> Result<f64, String> + 'a;
 
 /// Runs jobs in turn, round by round, and prints how they compare.
@@ -93,38 +103,27 @@ fn compare(
         }
         rounds.push(seconds);
     }
-    let rows: Vec<_> = jobs
-        .iter()
-        .enumerate()
-        .map(|(at, job)| {
-            let seconds = median(rounds.iter().map(|round| round[at]));
-            let ratio = job.beside.map(|beside| {
-                let ratios: Vec<_> = rounds.iter().map(|round| round[at] / round[beside]).collect();
-                let (low, high) = (
-                    ratios.iter().copied().fold(f64::NAN, f64::min),
-                    ratios.iter().copied().fold(f64::NAN, f64::max),
-                );
-                let middle = median(ratios);
-                (middle, low, high)
-            });
-            let cell = |number: f64| format!("{number:.2}");
-            let (time, rate) =
-                ratio.map_or(("-".to_owned(), "-".to_owned()), |(middle, low, high)| {
-                    (
-                        format!("{} ({} to {})", cell(middle), cell(low), cell(high)),
-                        cell(1.0 / middle),
-                    )
-                });
-            vec![
-                job.name.to_owned(),
-                format!("{seconds:.3}"),
-                format!("{:.0}", number(count) / seconds),
-                time,
-                rate,
-            ]
-        })
-        .collect();
+    let rows: Vec<_> =
+        jobs.iter().enumerate().map(|(at, job)| row(job, at, &rounds, count)).collect();
     print_table(&["job", "s", &format!("{unit}/s"), "time ratio", "rate ratio"], &rows);
     println!();
     Ok(())
+}
+
+/// A job's line in the table.
+fn row(job: &Job<'_>, at: usize, rounds: &[Vec<f64>], count: u64) -> Vec<String> {
+    let seconds = median(rounds.iter().map(|round| round[at]));
+    let mut line = vec![
+        job.name.to_owned(),
+        format!("{seconds:.3}"),
+        format!("{:.0}", number(count) / seconds),
+    ];
+    if let Some(beside) = job.beside {
+        let ratios = || rounds.iter().map(|round| round[at] / round[beside]);
+        let (low, high) = (ratios().fold(f64::NAN, f64::min), ratios().fold(f64::NAN, f64::max));
+        let middle = median(ratios());
+        line.push(format!("{middle:.2} ({low:.2} to {high:.2})"));
+        line.push(format!("{:.2}", 1.0 / middle));
+    }
+    line
 }

@@ -45,25 +45,25 @@ pub(crate) fn measure_whole_logs(dir: &Path, runs: usize, events: usize) -> Resu
 
     println!("copies, durable; the yardstick is `cp` of the text with a sync");
     let jobs = [
-        job("cp and fsync", None, |path| {
+        Job::new("cp and fsync", None, |path| {
             timed_result(|| {
                 let to = path.join("copy");
                 std::fs::copy(&text, &to).and_then(|_| File::open(to)?.sync_all())
             })
         }),
-        job("JSON Lines to SQLite", Some(0), |path| {
+        Job::new("JSON Lines to SQLite", Some(0), |path| {
             timed_result(|| {
                 copy(jsonl()?, &mut to_sqlite(&path.join("copy.db"))?).map_err(|it| it.to_string())
             })
         }),
-        job("SQLite to JSON Lines", Some(0), |path| {
+        Job::new("SQLite to JSON Lines", Some(0), |path| {
             timed_result(|| {
                 let mut to =
                     JsonlDestination::open(path.join("copy.jsonl")).map_err(|it| it.to_string())?;
                 copy(sqlite()?, &mut to).map_err(|it| it.to_string())
             })
         }),
-        job("SQLite to JSON Lines, zstd", Some(0), |path| {
+        Job::new("SQLite to JSON Lines, zstd", Some(0), |path| {
             timed_result(|| {
                 let mut to = ZstdDestination::open(path.join("copy.jsonl.zst"))
                     .map_err(|it| it.to_string())?;
@@ -75,22 +75,14 @@ pub(crate) fn measure_whole_logs(dir: &Path, runs: usize, events: usize) -> Resu
 
     println!("from SQLite beside the same from JSON Lines");
     let jobs = [
-        job("replay JSON Lines, 1 job", None, |_| replayed(jsonl()?, 1)),
-        job("replay SQLite, 1 job", Some(0), |_| replayed(sqlite()?, 1)),
-        job("replay JSON Lines, 2 jobs", None, |_| replayed(jsonl()?, 2)),
-        job("replay SQLite, 2 jobs", Some(2), |_| replayed(sqlite()?, 2)),
-        job("verify JSON Lines, 2 jobs", None, |_| verified(jsonl()?, 2)),
-        job("verify SQLite, 2 jobs", Some(4), |_| verified(sqlite()?, 2)),
+        Job::new("replay JSON Lines, 1 job", None, |_| replayed(jsonl()?, 1)),
+        Job::new("replay SQLite, 1 job", Some(0), |_| replayed(sqlite()?, 1)),
+        Job::new("replay JSON Lines, 2 jobs", None, |_| replayed(jsonl()?, 2)),
+        Job::new("replay SQLite, 2 jobs", Some(2), |_| replayed(sqlite()?, 2)),
+        Job::new("verify JSON Lines, 2 jobs", None, |_| verified(jsonl()?, 2)),
+        Job::new("verify SQLite, 2 jobs", Some(4), |_| verified(sqlite()?, 2)),
     ];
     compare(dir, runs, (events, "events"), &jobs)
-}
-
-fn job<'a>(
-    name: &'a str,
-    beside: Option<usize>,
-    run: impl Fn(&Path) -> Result<f64, String> + 'a,
-) -> Job<'a> {
-    Job { name, beside, run: Box::new(run) }
 }
 
 fn timed_result<T, E: ToString>(work: impl FnOnce() -> Result<T, E>) -> Result<f64, String> {

@@ -33,29 +33,25 @@ pub(crate) fn measure(dir: &Path, runs: usize, single: usize, shared: usize) -> 
     let jsonl = |path: &Path| log(JsonlLog::open(path.join("log.jsonl")));
     println!("one task");
     let jobs = [
-        job("bare file", None, |path| work.bare(path, &work.single)),
-        job("SQLite", Some(0), |path| work.append(&sqlite(path)?, &work.single)),
-        job("JSON Lines", Some(0), |path| work.append(&jsonl(path)?, &work.single)),
+        Job::new("bare file", None, |path| work.bare(path, &work.single)),
+        Job::new("SQLite", Some(0), |path| work.append(&sqlite(path)?, &work.single)),
+        Job::new("JSON Lines", Some(0), |path| work.append(&jsonl(path)?, &work.single)),
     ];
     compare(dir, runs, (count(single), "appends"), &jobs)?;
 
     println!("{TASKS} tasks");
     let jobs = [
-        job("bare file", None, |path| work.bare(path, &work.many)),
-        job("SQLite, many streams", Some(0), |path| work.append(&sqlite(path)?, &work.many)),
-        job("the same, NORMAL", Some(0), |path| work.append(&relaxed(path)?, &work.many)),
-        job("JSON Lines, many streams", Some(0), |path| work.append(&jsonl(path)?, &work.many)),
-        job("SQLite, one stream, owned", Some(0), |path| work.own(sqlite(path)?, shared / TASKS)),
+        Job::new("bare file", None, |path| work.bare(path, &work.many)),
+        Job::new("SQLite, many streams", Some(0), |path| work.append(&sqlite(path)?, &work.many)),
+        Job::new("the same, NORMAL", Some(0), |path| work.append(&relaxed(path)?, &work.many)),
+        Job::new("JSON Lines, many streams", Some(0), |path| {
+            work.append(&jsonl(path)?, &work.many)
+        }),
+        Job::new("SQLite, one stream, owned", Some(0), |path| {
+            work.own(sqlite(path)?, shared / TASKS)
+        }),
     ];
     compare(dir, runs, (count(shared / TASKS * TASKS), "appends"), &jobs)
-}
-
-fn job<'a>(
-    name: &'a str,
-    beside: Option<usize>,
-    run: impl Fn(&Path) -> Result<f64, String> + 'a,
-) -> Job<'a> {
-    Job { name, beside, run: Box::new(run) }
 }
 
 fn log<L: EventLog + 'static, E: std::fmt::Debug>(
