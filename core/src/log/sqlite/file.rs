@@ -270,6 +270,9 @@ impl Database {
         result.map_err(|error| match error.sqlite_error_code() {
             Some(ErrorCode::NotADatabase) => OpenError::NoDatabase { path: self.name.clone() },
             Some(ErrorCode::ReadOnly) => OpenError::ReadOnly { path: self.name.clone() },
+            Some(ErrorCode::CannotOpen) => {
+                self.failed("SQLite cannot open it, or create the files beside it".into())
+            }
             _ => self.failed(error.into()),
         })
     }
@@ -318,7 +321,7 @@ fn use_wal(connection: &Connection) -> rusqlite::Result<()> {
         match mode {
             Ok(mode) if mode == "wal" => return Ok(()),
             Ok(mode) => {
-                let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
+                let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_ERROR);
                 let message = format!("its file system has no write-ahead log ({mode})");
                 return Err(rusqlite::Error::SqliteFailure(code, Some(message)));
             }
