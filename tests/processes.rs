@@ -54,6 +54,15 @@ fn said(line: &str) -> Option<&str> {
     line.split_once("> ").map(|(_, said)| said)
 }
 
+/// Holds a log to every rule, by the program.
+fn assert_verified(log: &Path, events: u64) {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_recount"));
+    let output = program.args(["verify", "--format", "json"]).arg(log).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{told}");
+    assert!(told.contains(&format!("\"events\":{events},")), "{told}");
+}
+
 fn millis(millis: u64) -> Instant {
     Instant::from_millis(millis).unwrap()
 }

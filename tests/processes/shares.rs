@@ -4,18 +4,14 @@ use std::{collections::HashSet, path::Path, sync::Arc};
 
 use futures_util::{StreamExt as _, TryStreamExt as _, future::try_join_all};
 use recount::{
-    DomainEvent, MessageId, Metadata, Position, RecordedEvent, ThreadId, VerifyOptions,
+    DomainEvent, MessageId, Metadata, Position, RecordedEvent, ThreadId,
     delivery::{DeliveryEvent, Outbox},
-    log::{
-        Direction, EventLog,
-        sqlite::{SqliteLog, SqliteRows},
-    },
+    log::{Direction, EventLog, sqlite::SqliteLog},
     service::{Owners, Submission},
-    verify,
 };
 use recount_core::Digest;
 
-use super::{child, millis, part, prepare, said};
+use super::{assert_verified, child, millis, part, prepare, said};
 
 const TEST: &str = "processes::shares::four_processes_lose_and_skip_nothing";
 const PROCESSES: u64 = 4;
@@ -54,9 +50,7 @@ fn four_processes_lose_and_skip_nothing() {
     assert_eq!(shared.len() as u64, EVENTS / 2);
     let turns = shared.windows(2).filter(|pair| pair[0] != pair[1]).count();
     assert!(turns > 50, "nobody was in anybody's way: {turns}");
-    let log = SqliteRows::open(&path).unwrap();
-    let report = verify(log, &VerifyOptions::default(), |finding| panic!("{finding:?}")).unwrap();
-    assert_eq!((report.coverage.events, report.violations), (EVENTS, 0));
+    assert_verified(&path, EVENTS);
 }
 
 /// Half of the tasks submit to streams that all processes share, the others to their process's own;
