@@ -36,6 +36,7 @@ pub(crate) fn measure(dir: &Path, runs: usize, single: usize, shared: usize) -> 
         Job::new("bare file", None, |path| work.bare(path, &work.single)),
         Job::new("SQLite", Some(0), |path| work.append(&sqlite(path)?, &work.single)),
         Job::new("JSON Lines", Some(0), |path| work.append(&jsonl(path)?, &work.single)),
+        Job::new("SQLite, one stream, owned", Some(0), |path| work.own(sqlite(path)?, 1, single)),
     ];
     compare(dir, runs, (count(single), "appends"), &jobs)?;
 
@@ -48,7 +49,7 @@ pub(crate) fn measure(dir: &Path, runs: usize, single: usize, shared: usize) -> 
             work.append(&jsonl(path)?, &work.many)
         }),
         Job::new("SQLite, one stream, owned", Some(0), |path| {
-            work.own(sqlite(path)?, shared / TASKS)
+            work.own(sqlite(path)?, TASKS, shared / TASKS)
         }),
     ];
     compare(dir, runs, (count(shared / TASKS * TASKS), "appends"), &jobs)
@@ -96,10 +97,10 @@ impl Work {
     }
 
     /// Tasks that submit commands to one stream, which are decided and sealed, too.
-    fn own(&self, log: Arc<dyn EventLog>, each: usize) -> Result<f64, String> {
+    fn own(&self, log: Arc<dyn EventLog>, tasks: usize, each: usize) -> Result<f64, String> {
         let owners = Owners::<Outbox>::new(log);
         let owner = ThreadId::new("sender").expect("an id");
-        self.run((0..TASKS).map(|task| {
+        self.run((0..tasks).map(|task| {
             let (owners, owner) = (owners.clone(), owner.clone());
             let submission = |number| Submission {
                 command: prepare(&format!("{task}-{number}")),
