@@ -16,6 +16,7 @@ pub use recount_core::{
     Unchecked, UnknownInvariant, canonicalize, delivery, log, service, write_row,
 };
 pub use recount_projections::{
-    Coverage, ExpectError, Expected, Finding, ReplayError, ReplayOptions, ReplaySummary, Report,
-    Rule, Rules, UnknownRule, VerifyOptions, replay, verify,
+    Coverage, DeliveryView, ExpectError, Expected, Finding, Rebuilt, ReplayError, ReplayOptions,
+    ReplaySummary, Report, Resumed, Rule, Rules, SaveError, Saved, SetAside, UnknownRule, Unusable,
+    VerifyOptions, ViewError, replay, verify,
 };

@@ -184,7 +184,7 @@ pub(crate) fn findings(text: &[u8], options: &VerifyOptions) -> (Vec<String>, re
 /// Runs assertions whose snapshots are kept in `snapshots/`.
 pub(crate) fn pinned(assertions: impl FnOnce()) {
     let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path("../snapshots");
+    settings.set_snapshot_path(concat!(env!("CARGO_MANIFEST_DIR"), "/snapshots"));
     settings.set_omit_expression(true);
     settings.bind(assertions);
 }

@@ -13,3 +13,4 @@ mod processes;
 mod support;
 mod tamper;
 mod vectors;
+mod views;

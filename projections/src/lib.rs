@@ -8,9 +8,11 @@ mod replay;
 
 mod scan;
 mod verify;
+mod view;
 
 pub use replay::{ReplayError, ReplayOptions, ReplaySummary, replay};
 pub use verify::{
     Coverage, ExpectError, Expected, Finding, Report, Rule, Rules, UnknownRule, VerifyOptions,
     verify,
 };
+pub use view::{DeliveryView, Rebuilt, Resumed, SaveError, Saved, SetAside, Unusable, ViewError};

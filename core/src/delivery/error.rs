@@ -105,6 +105,22 @@ pub enum DeliveryError {
         /// The message's owner.
         found: ThreadId,
     },
+    /// A query asks for nothing, or for more than it may.
+    #[error("{query}: a limit is 1 to {max}, not {limit}")]
+    Limit {
+        /// The query.
+        query: &'static str,
+        /// What it asks for.
+        limit: usize,
+        /// What it may ask for.
+        max: usize,
+    },
+    /// There is more unfinished work than was asked for.
+    #[error("the outbox has more than {limit} unfinished messages: ask for more, or list them")]
+    ReadPending {
+        /// How many were asked for.
+        limit: usize,
+    },
     /// There is no such message.
     #[error("there is no message {message_id:?} in this outbox")]
     NotFound {
@@ -249,12 +265,16 @@ impl DeliveryError {
             Self::Conflict { .. } | Self::OtherIdentity { .. } | Self::Forgotten { .. } => {
                 ErrorReason::Conflict
             }
-            Self::Capacity { .. } | Self::EnvelopeBytes { .. } => ErrorReason::Capacity,
+            Self::Capacity { .. } | Self::EnvelopeBytes { .. } | Self::ReadPending { .. } => {
+                ErrorReason::Capacity
+            }
             Self::InputDigest { .. }
             | Self::ReceiptIdentity { .. }
             | Self::SettlementIdentity
             | Self::Encode { .. } => ErrorReason::Corrupt,
-            Self::Prepare(_) | Self::Limits | Self::OtherOutbox { .. } => ErrorReason::Validation,
+            Self::Prepare(_) | Self::Limits | Self::OtherOutbox { .. } | Self::Limit { .. } => {
+                ErrorReason::Validation
+            }
             Self::NotFound { .. } => ErrorReason::NotFound,
         }
     }
@@ -271,6 +291,8 @@ impl DeliveryError {
             Self::Encode { .. } => "encode",
             Self::Prepare(_) => "prepare",
             Self::Limits | Self::OtherOutbox { .. } => "insert-state",
+            Self::Limit { query, .. } => query,
+            Self::ReadPending { .. } => "read-pending",
             Self::NotFound { .. } => "change",
         }
     }

@@ -15,6 +15,7 @@ mod evolve;
 mod legal;
 mod outbox;
 mod policy;
+mod query;
 mod record;
 
 pub use command::{MessageDeliveryChange, MessageDeliveryCommand, PrepareMessage};
@@ -24,8 +25,9 @@ pub use event::{
     Recovered, Refused, Retried,
 };
 pub use evolve::{Evolved, Ignored};
-pub use outbox::{Followed, Outbox, OutboxCommand, OutboxCounts, SavedMessage};
+pub use outbox::{Followed, MessageTags, Outbox, OutboxCommand, OutboxCounts, SavedMessage};
 pub use policy::{MessageDeliveryPolicy, OutboxLimits};
+pub use query::{BatchSize, ListMessages, MAX_BATCH, MAX_PAGE, MessagePage, read_pending};
 pub use record::{
     MessageDeliveryKey, MessageDeliveryRecord, MessageDeliveryStatus, ParkReason, Retry,
     RetryReason,

@@ -27,6 +27,9 @@ macro_rules! counters {
             /// The first.
             pub const ZERO: Self = Self(0);
 
+            /// The last that can be: 2^53 − 1.
+            pub const MAX: Self = Self((1 << 53) - 1);
+
             /// Takes a number that a double holds; `None` past 2^53 − 1.
             pub const fn new(number: u64) -> Option<Self> {
                 if number < 1 << 53 { Some(Self(number)) } else { None }

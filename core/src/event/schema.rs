@@ -135,6 +135,20 @@ impl DomainEvent {
         (schema(event_type)?.cut)(scan)
     }
 
+    /// Every type that is understood, with its newest version: a fold that skips what it does not
+    /// understand is another fold where this is other.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use recount_core::DomainEvent;
+    ///
+    /// assert!(DomainEvent::schemas().any(|schema| schema == ("delivery.claimed", 1)));
+    /// ```
+    pub fn schemas() -> impl Iterator<Item = (&'static str, u32)> {
+        delivery::SCHEMAS.iter().map(|schema| (schema.event_type, schema.newest()))
+    }
+
     /// The version that a type's events have now; 0 of an unknown type.
     pub(super) fn newest_version(event_type: &str) -> u32 {
         schema(event_type).map_or(0, Schema::newest)

@@ -2,12 +2,15 @@
 //!
 //! [`Owners`] is how a process writes. It gives each stream one owner, which decides the stream's
 //! commands in order over the record in memory, and appends their events together. An aggregate
-//! that has streams of its own is a [`StreamAggregate`].
+//! that has streams of its own is a [`StreamAggregate`]. [`OutboxService`] is what hosts ask about
+//! outboxes, [`DueIndex`] what drivers ask about what is due.
 
 mod aggregate;
 mod desk;
+mod due;
 mod error;
 mod known;
+mod outboxes;
 mod owner;
 mod owners;
 mod registry;
@@ -16,6 +19,8 @@ mod tests;
 
 pub use aggregate::StreamAggregate;
 pub use desk::{MAX_GROUP_BYTES, MAX_GROUP_COMMANDS};
+pub use due::DueIndex;
 pub use error::{OwnerError, StreamError};
+pub use outboxes::OutboxService;
 pub use owners::{Committed, Owners, Submission};
 pub use registry::MAX_IDLE_STREAMS;

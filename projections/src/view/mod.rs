@@ -1,0 +1,370 @@
+//! Deliveries as a view that is kept: what is unfinished, and what is due.
+
+mod checkpoint;
+mod error;
+mod fold;
+mod store;
+
+pub use error::{SaveError, Unusable, ViewError};
+pub use fold::SetAside;
+pub use store::{Resumed, Saved};
+
+use std::{
+    path::Path,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
+};
+
+use futures_util::{FutureExt, TryStreamExt, future::BoxFuture, lock::Mutex};
+use recount_core::{
+    Digest, DomainEvent, Instant, Position, StreamName, ThreadId,
+    delivery::{
+        self, BatchSize, DeliveryEvent, ListMessages, MessageDeliveryKey, MessageDeliveryRecord,
+        MessagePage, MessageTags, Outbox,
+    },
+    log::{Direction, EventLog, LogHead, ReadError},
+    service::{DueIndex, OutboxService, Owners},
+};
+
+use fold::{Fold, NeedsHistory};
+
+/// The deliveries of a log, folded as it grows.
+///
+/// It holds the unfinished messages, so that memory, a checkpoint, and opening by one follow what
+/// is unfinished, however long the log is. What is asked about finished messages is read from their
+/// outbox's stream. Every question first folds what was appended since the last one, and any number
+/// may be asked at once. A future may be dropped anywhere.
+///
+/// An event that is not understood, of a newer program say, sets its outbox aside ([`SetAside`]):
+/// nothing of that is due any more, and all others go on.
+///
+/// # Examples
+///
+/// ```
+/// # futures_executor::block_on(async {
+/// use std::sync::Arc;
+///
+/// use recount_core::{
+///     Metadata,
+///     delivery::{BatchSize, Outbox, OutboxCommand, OutboxLimits},
+///     log::MemoryLog,
+///     service::{DueIndex, Owners, Submission},
+/// };
+/// use recount_projections::{DeliveryView, Resumed};
+/// # use recount_core::doc::message;
+///
+/// let log = Arc::new(MemoryLog::new());
+/// let message = message("m-1");
+/// let (key, now) = (message.key.clone(), message.created_at_millis);
+/// let limits = OutboxLimits::default();
+/// let command = OutboxCommand::Prepare { message: message.into(), limits };
+/// let submission = Submission { command, metadata: Metadata::default(), now };
+/// Owners::<Outbox>::new(log.clone()).submit(&key.owner_thread_id, submission).await?;
+///
+/// let view = DeliveryView::new(log.clone());
+/// assert_eq!(view.next_deadline(None).await?, Some(now));
+/// assert_eq!(view.due(now, BatchSize::MAX, None).await?, [key]);
+///
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("deliveries.checkpoint");
+/// let saved = view.save(&path).await?.expect("there is something to keep");
+/// let (again, resumed) = DeliveryView::resume(log, &path).await?;
+/// assert!(matches!(resumed, Resumed::From(head) if head == saved.head));
+/// assert_eq!(again.digest(), saved.digest);
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+pub struct DeliveryView {
+    log: Arc<dyn EventLog>,
+    /// For what is asked about finished messages.
+    outboxes: OutboxService,
+    /// Whoever holds it folds.
+    turn: Mutex<()>,
+    fold: RwLock<Fold>,
+}
+
+/// What came of folding a log anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rebuilt {
+    /// Where both states stood when they were compared; `None` of an empty log.
+    pub head: Option<LogHead>,
+    /// The digest of the state that was there.
+    pub before: Digest,
+    /// The digest of the new one, which is there now.
+    pub after: Digest,
+}
+
+impl Rebuilt {
+    /// Whether the state that was there was what the log folds to.
+    pub fn is_same(&self) -> bool {
+        self.before == self.after
+    }
+}
+
+impl DeliveryView {
+    /// The view of a log of which nothing is folded yet.
+    pub fn new(log: Arc<dyn EventLog>) -> Self {
+        Self::of(log, Fold::default())
+    }
+
+    fn of(log: Arc<dyn EventLog>, fold: Fold) -> Self {
+        let outboxes = OutboxService::over(Owners::<Outbox>::new(log.clone()).with_max_idle(1));
+        Self { log, outboxes, turn: Mutex::new(()), fold: RwLock::new(fold) }
+    }
+
+    /// The view of a log as a checkpoint has it; of which nothing is folded yet, where there is
+    /// none or it is not used.
+    ///
+    /// It is used only where it is whole, was made by this fold, and the log still has the very
+    /// events that it names. What is not used is left as it is; tell somebody. Reading it blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] where the log cannot be read.
+    pub async fn resume(
+        log: Arc<dyn EventLog>,
+        path: impl AsRef<Path>,
+    ) -> Result<(Self, Resumed), ReadError> {
+        let (fold, resumed) = match store::load(&*log, path.as_ref()).await? {
+            Ok(Some(fold)) => match fold.head {
+                Some(head) => (fold, Resumed::From(head)),
+                None => (fold, Resumed::Nothing),
+            },
+            Ok(None) => (Fold::default(), Resumed::Nothing),
+            Err(why) => (Fold::default(), Resumed::Ignored(why)),
+        };
+        Ok((Self::of(log, fold), resumed))
+    }
+
+    /// Keeps the view as it stands in a file; `None` where nothing is folded yet.
+    ///
+    /// An older checkpoint of the log is replaced in one step. Whatever else stands there is kept
+    /// under another name. The same state is the same bytes. Writing it blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`SaveError`] where the file cannot be written, and what stood there is still there.
+    pub async fn save(&self, path: impl AsRef<Path>) -> Result<Option<Saved>, SaveError> {
+        let path = path.as_ref();
+        let (head, state) = {
+            let fold = self.fold();
+            let Some(head) = fold.head else { return Ok(None) };
+            (head, checkpoint::write(&fold))
+        };
+        let kept = store::make_way(&*self.log, path).await?;
+        store::write(path, &state.bytes)
+            .map_err(|source| SaveError::Write { path: path.to_owned(), source })?;
+        Ok(Some(Saved { head, digest: state.digest, kept }))
+    }
+
+    /// Folds the log anew beside the view, compares, and puts the new state in its place.
+    ///
+    /// Questions are answered from the old state until then, and wait where the log has grown. The
+    /// log decides: where the states differ, the new one is right, and whoever asked should find
+    /// out why ([`Rebuilt::is_same`]).
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] where the log cannot be read; the view stays as it is.
+    pub async fn rebuild(&self) -> Result<Rebuilt, ReadError> {
+        let new = RwLock::new(Fold::default());
+        follow(&*self.log, &new).await?;
+        // Nobody folds from here on, so both end at the same event.
+        let _turn = self.turn.lock().await;
+        follow(&*self.log, &self.fold).await?;
+        let head = self.head();
+        if let Some(head) = head {
+            follow_to(&*self.log, &new, head.position).await?;
+        }
+        let new = new.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let (before, after) = (self.digest(), checkpoint::write(&new).digest);
+        *self.fold.write().unwrap_or_else(PoisonError::into_inner) = new;
+        Ok(Rebuilt { head, before, after })
+    }
+
+    /// The last event that is folded.
+    pub fn head(&self) -> Option<LogHead> {
+        self.fold().head
+    }
+
+    /// The digest of the state: two views that stand at the same event have the same.
+    pub fn digest(&self) -> Digest {
+        checkpoint::write(&self.fold()).digest
+    }
+
+    /// The outboxes that have an event that is not understood, by stream.
+    pub fn set_aside(&self) -> Vec<SetAside> {
+        self.fold().aside.values().cloned().collect()
+    }
+
+    /// How many events changed nothing, which no writer that keeps the rules writes.
+    pub fn ignored(&self) -> u64 {
+        self.fold().ignored
+    }
+
+    /// A message, finished or not; `None` where it was never prepared.
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError`] where the log cannot be read, or the outbox has an event that is not
+    /// understood.
+    pub async fn get(
+        &self,
+        key: &MessageDeliveryKey,
+    ) -> Result<Option<MessageDeliveryRecord>, ViewError> {
+        let stream = StreamName::delivery(&key.owner_thread_id);
+        self.catch_up().await?;
+        let unfinished = self.outbox(&stream)?.record(&stream, &key.message_id).cloned();
+        match unfinished {
+            Some(record) => Ok(Some(record)),
+            None => self.outboxes.get(key).await.map_err(ViewError::of_owner),
+        }
+    }
+
+    /// Messages of one outbox, a page at a time.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`DeliveryView::get`], and [`ViewError::Query`] where the limit is out of range.
+    pub async fn list(&self, list: &ListMessages) -> Result<MessagePage, ViewError> {
+        if !list.pending_only {
+            return self.outboxes.list(list).await.map_err(ViewError::of_owner);
+        }
+        let stream = StreamName::delivery(&list.owner_thread_id);
+        self.catch_up().await?;
+        Ok(list.page(self.outbox(&stream)?.unfinished(&stream))?)
+    }
+
+    /// All messages of one outbox that are neither processed nor refused.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`DeliveryView::get`], and [`ViewError::Query`] where there are more than the
+    /// limit, or that is out of range.
+    pub async fn read_pending(
+        &self,
+        owner: &ThreadId,
+        limit: usize,
+    ) -> Result<Vec<MessageDeliveryRecord>, ViewError> {
+        let stream = StreamName::delivery(owner);
+        self.catch_up().await?;
+        Ok(delivery::read_pending(self.outbox(&stream)?.unfinished(&stream), limit)?)
+    }
+
+    fn fold(&self) -> RwLockReadGuard<'_, Fold> {
+        self.fold.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The state, where it can tell of an outbox.
+    fn outbox(&self, stream: &StreamName) -> Result<RwLockReadGuard<'_, Fold>, SetAside> {
+        let fold = self.fold();
+        match fold.aside.get(stream) {
+            Some(aside) => Err(aside.clone()),
+            None => Ok(fold),
+        }
+    }
+}
+
+impl DueIndex for DeliveryView {
+    type Key = MessageDeliveryKey;
+    type Owner = ThreadId;
+
+    fn catch_up(&self) -> BoxFuture<'_, Result<(), ReadError>> {
+        async move {
+            let _turn = self.turn.lock().await;
+            follow(&*self.log, &self.fold).await
+        }
+        .boxed()
+    }
+
+    fn due<'a>(
+        &'a self,
+        now: Instant,
+        limit: BatchSize,
+        owner: Option<&'a ThreadId>,
+    ) -> BoxFuture<'a, Result<Vec<MessageDeliveryKey>, ReadError>> {
+        async move {
+            self.catch_up().await?;
+            Ok(self.fold().due(now, limit.get(), owner))
+        }
+        .boxed()
+    }
+
+    fn next_deadline<'a>(
+        &'a self,
+        owner: Option<&'a ThreadId>,
+    ) -> BoxFuture<'a, Result<Option<Instant>, ReadError>> {
+        async move {
+            self.catch_up().await?;
+            Ok(self.fold().next_deadline(owner))
+        }
+        .boxed()
+    }
+}
+
+impl std::fmt::Debug for DeliveryView {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DeliveryView").field("head", &self.head()).finish_non_exhaustive()
+    }
+}
+
+/// Folds what a log has behind the head of a state, to its end.
+async fn follow(log: &dyn EventLog, state: &RwLock<Fold>) -> Result<(), ReadError> {
+    follow_to(log, state, Position::MAX).await
+}
+
+/// Folds what a log has behind the head of a state, up to a position.
+///
+/// Where the log has another event at the head, as after a backup was put in its place, everything
+/// is folded anew.
+async fn follow_to(
+    log: &dyn EventLog,
+    state: &RwLock<Fold>,
+    last: Position,
+) -> Result<(), ReadError> {
+    let write = || state.write().unwrap_or_else(PoisonError::into_inner);
+    let head = write().head;
+    let from = |head: Option<LogHead>| {
+        log.read_all(head.map(|head| head.position), Direction::Forward, usize::MAX)
+    };
+    let mut events = from(head);
+    if let Some(head) = head {
+        let first = events.try_next().await?;
+        if first.is_none_or(|first| first.event.digest() != head.digest) {
+            *write() = Fold::default();
+            events = from(None);
+        }
+    }
+    while let Some(recorded) = events.try_next().await? {
+        if recorded.position > last {
+            break;
+        }
+        let applied = write().apply(&recorded);
+        if let Err(needed) = applied {
+            let prepared = history(log, &needed).await?;
+            let mut fold = write();
+            fold.remember(&needed.stream, prepared);
+            let again = fold.apply(&recorded);
+            debug_assert_eq!(again, Ok(()), "what was asked for is there");
+        }
+    }
+    Ok(())
+}
+
+/// The messages that were prepared in a stream before a revision.
+async fn history(log: &dyn EventLog, needed: &NeedsHistory) -> Result<MessageTags, ReadError> {
+    let NeedsHistory { stream, before } = needed;
+    let limit = usize::try_from(before.get()).unwrap_or(usize::MAX);
+    let mut events = log.read_stream(stream, None, Direction::Forward, limit);
+    let mut prepared = MessageTags::default();
+    while let Some(recorded) = events.try_next().await? {
+        let event = &recorded.event;
+        let decoded = DomainEvent::decode(event.event_type(), event.schema_version(), event.data());
+        if let Ok(DomainEvent::Delivery(DeliveryEvent::Prepared(event))) = decoded
+            && StreamName::delivery(&event.key.owner_thread_id) == *stream
+        {
+            prepared.insert(&event.message_id);
+        }
+    }
+    Ok(prepared)
+}

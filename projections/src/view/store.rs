@@ -1,0 +1,125 @@
+//! Checkpoints in files: read and held against the log, written aside and renamed.
+
+use std::{
+    fs::{self, File},
+    io::{self, ErrorKind, Write},
+    path::{Path, PathBuf},
+};
+
+use futures_util::TryStreamExt;
+use recount_core::{
+    Digest, Position,
+    log::{Direction, EventLog, LogHead, ReadError},
+};
+
+use super::{SaveError, Unusable, checkpoint, fold::Fold};
+
+/// What became of a checkpoint when a view was opened.
+#[derive(Debug)]
+pub enum Resumed {
+    /// It was used.
+    From(LogHead),
+    /// There is none.
+    Nothing,
+    /// It was not used, and is still there.
+    Ignored(Unusable),
+}
+
+/// A checkpoint that was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Saved {
+    /// Where it stands.
+    pub head: LogHead,
+    /// The digest of the state.
+    pub digest: Digest,
+    /// Where the file is now that stood there and was no checkpoint of this log.
+    pub kept: Option<PathBuf>,
+}
+
+/// Reads a checkpoint and holds it against a log.
+pub(super) async fn load(
+    log: &dyn EventLog,
+    path: &Path,
+) -> Result<Result<Option<Fold>, Unusable>, ReadError> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Ok(None)),
+        Err(source) => return Ok(Err(Unusable::Unreadable { source })),
+    };
+    let fold = match checkpoint::read(&bytes) {
+        Ok(fold) => fold,
+        Err(why) => return Ok(Err(why)),
+    };
+    Ok(check(log, &fold).await?.map_or(Ok(Some(fold)), Err))
+}
+
+/// Why a state is none of a log's.
+async fn check(log: &dyn EventLog, fold: &Fold) -> Result<Option<Unusable>, ReadError> {
+    let (Some(head), Some(found)) = (fold.head, fold.log_id) else {
+        return Ok(Some(Unusable::NotOne));
+    };
+    let position = head.position;
+    let Some(log_id) = digest_at(log, Position::ZERO).await? else {
+        return Ok(Some(Unusable::Ahead { position }));
+    };
+    if log_id != found {
+        return Ok(Some(Unusable::OtherLog { found, log: log_id }));
+    }
+    Ok(match digest_at(log, position).await? {
+        None => Some(Unusable::Ahead { position }),
+        Some(digest) if digest == head.digest => None,
+        Some(log) => Some(Unusable::Stale { position, found: head.digest, log }),
+    })
+}
+
+/// The digest of the event at a position, or of the first event of a log whose positions do not
+/// begin at 0.
+async fn digest_at(log: &dyn EventLog, position: Position) -> Result<Option<Digest>, ReadError> {
+    let first = log.read_all(Some(position), Direction::Forward, 1).try_next().await?;
+    let first = first.filter(|it| position == Position::ZERO || it.position == position);
+    Ok(first.map(|recorded| recorded.event.digest()))
+}
+
+/// Writes a checkpoint in the place of an older one.
+///
+/// It is written aside and renamed, so that a crash leaves the older one, and perhaps a file beside
+/// it that nothing reads.
+pub(super) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let mut aside = tempfile::Builder::new().prefix(".checkpoint-").tempfile_in(folder)?;
+    aside.write_all(bytes)?;
+    aside.as_file().sync_all()?;
+    aside.persist(path).map_err(|error| error.error)?;
+    // What is renamed is there after a power cut only once its folder is.
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+}
+
+/// Gives a file a second name that nothing has, so that the first one may be taken.
+fn keep(path: &Path) -> io::Result<PathBuf> {
+    for number in 1_u32.. {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".ignored-{number}"));
+        let name = PathBuf::from(name);
+        match fs::hard_link(path, &name) {
+            Ok(()) => return Ok(name),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(ErrorKind::AlreadyExists.into())
+}
+
+/// Keeps what stands at a path and is no checkpoint of the log; nothing where it is one.
+pub(super) async fn make_way(
+    log: &dyn EventLog,
+    path: &Path,
+) -> Result<Option<PathBuf>, SaveError> {
+    if load(log, path).await?.is_ok() {
+        return Ok(None);
+    }
+    let kept = keep(path).map_err(|source| SaveError::Keep { path: path.to_owned(), source });
+    kept.map(Some)
+}
