@@ -125,6 +125,25 @@ impl Instant {
     }
 }
 
+impl Instant {
+    /// Reads any time in RFC 3339, with whatever offset; what is finer than a millisecond is cut.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use recount_core::Instant;
+    ///
+    /// let instant = Instant::parse_rfc3339("2026-11-30T20:32:28.1239+01:00").unwrap();
+    /// assert_eq!(instant.to_string(), "2026-11-30T19:32:28.123Z");
+    /// assert_eq!(Instant::parse_rfc3339("1969-12-31T23:59:59Z"), None);
+    /// ```
+    pub fn parse_rfc3339(text: &str) -> Option<Self> {
+        let time = OffsetDateTime::parse(text, &Rfc3339).ok()?;
+        let millis = time.unix_timestamp_nanos().div_euclid(1_000_000);
+        u64::try_from(millis).ok().and_then(|millis| Self::from_millis(millis).ok())
+    }
+}
+
 impl fmt::Display for Instant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.to_rfc3339() {

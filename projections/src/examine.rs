@@ -71,12 +71,19 @@ pub(crate) struct Examiner<'a> {
     pub(crate) limits: Option<&'a OutboxLimits>,
     /// Whether the Merkle tree is wanted.
     pub(crate) with_leaves: bool,
+    /// The stream whose events are wanted, where it is not all.
+    pub(crate) only: Option<&'a str>,
 }
 
 impl Examiner<'_> {
+    /// Looks at what some rules need, and nothing more.
+    pub(crate) fn of(rules: Rules) -> Self {
+        Self { rules, limits: None, with_leaves: false, only: None }
+    }
+
     pub(crate) fn examine(&self, line: Line<'_>) -> Examined {
         let mut spare = String::new();
-        let read = if self.rules.need_content() {
+        let read = if self.rules.need_content() && self.only.is_none() {
             Row::read_with_event(line.bytes, &mut spare)
         } else {
             Row::read(line.bytes, &mut spare).map(|row| (row, None))
@@ -89,7 +96,8 @@ impl Examiner<'_> {
     }
 
     fn examine_row(&self, row: &Row<'_>, event: Option<DomainEvent>) -> ExaminedRow {
-        let event = self.rules.need_content().then(|| match event {
+        let is_wanted = self.only.is_none_or(|only| row.stream == only);
+        let event = (self.rules.need_content() && is_wanted).then(|| match event {
             Some(event) => Ok(event),
             None => DomainEvent::decode(row.event_type, row.schema_version, row.data)
                 .map_err(|error| Box::new(Undecodable { error, message_id: message_id(row.data) })),

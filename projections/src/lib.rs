@@ -7,10 +7,17 @@ mod examine;
 mod replay;
 
 mod scan;
+mod timeline;
+mod until;
 mod verify;
 mod view;
 
 pub use replay::{ReplayError, ReplayOptions, ReplaySummary, replay};
+pub use timeline::{
+    Answer, Attempt, Explanation, FieldChange, Question, Timeline, TimelineEntry, TimelineOptions,
+    timeline,
+};
+pub use until::{Until, UntilError};
 pub use verify::{
     Coverage, ExpectError, Expected, Finding, Report, Rule, Rules, UnknownRule, VerifyOptions,
     verify,

@@ -3,33 +3,56 @@
 use std::io;
 
 use recount_core::{
-    Digest, DomainEvent, Severity,
-    delivery::{MessageDeliveryRecord, Outbox},
+    Digest, DomainEvent, StreamName, ThreadId,
+    delivery::{MessageDeliveryRecord, MessageDeliveryStatus, Outbox},
     log::{Place, RowSource},
 };
 use serde::Serialize;
 
 use crate::{
-    Rules,
+    Rules, Until,
     examine::{Examined, ExaminedRow, Examiner, Unreadable},
     scan::{Content, scan},
     verify::{Chain, StreamIndex, outbox},
 };
 
 /// How a log is replayed.
-#[derive(Clone, Copy, Debug)]
+///
+/// # Examples
+///
+/// ```
+/// use recount_projections::ReplayOptions;
+///
+/// let mut options = ReplayOptions::default();
+/// assert_eq!((options.jobs, options.until), (1, None));
+/// options.until = "2026-11-30T19:32:28Z".parse().ok();
+/// assert!(options.until.is_some());
+/// ```
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ReplayOptions {
     /// Threads that examine rows; the fold has one more where there are several.
     pub jobs: usize,
     /// Whether what cannot be read, or does not fit, is skipped and counted.
     pub keep_going: bool,
+    /// Up to where the log is looked at; to its end where it is `None`.
+    pub until: Option<Until>,
+    /// Whose messages are wanted; everybody's where it is `None`.
+    pub owner: Option<ThreadId>,
+    /// Where the messages stand that are wanted; anywhere where there is none.
+    pub statuses: Vec<MessageDeliveryStatus>,
 }
 
 impl Default for ReplayOptions {
-    /// One job, and the first bad event ends it.
+    /// One job, all records as they are at the end, and the first bad event ends it.
     fn default() -> Self {
-        Self { jobs: 1, keep_going: false }
+        Self { jobs: 1, keep_going: false, until: None, owner: None, statuses: Vec::new() }
+    }
+}
+
+impl ReplayOptions {
+    fn wants(&self, record: &MessageDeliveryRecord) -> bool {
+        self.statuses.is_empty() || self.statuses.contains(&record.status)
     }
 }
 
@@ -40,7 +63,7 @@ impl Default for ReplayOptions {
 pub struct ReplaySummary {
     /// Events that were read.
     pub events: u64,
-    /// Records that were rebuilt.
+    /// Records that were rebuilt and wanted.
     pub records: u64,
     /// Lines and events that were skipped.
     pub skipped: u64,
@@ -99,10 +122,11 @@ pub fn replay(
     options: &ReplayOptions,
     record: impl FnMut(&MessageDeliveryRecord) -> io::Result<()>,
 ) -> Result<ReplaySummary, ReplayError> {
-    let examiner = Examiner { rules: Rules::REPLAY, limits: None, with_leaves: false };
+    let only = options.owner.as_ref().map(StreamName::delivery);
+    let examiner = Examiner { only: only.as_deref(), ..Examiner::of(Rules::REPLAY) };
     let summary = ReplaySummary::default();
     let mut replayer = Replayer { options, record, chain: Chain::default(), summary };
-    scan(
+    let scanned = scan(
         source,
         options.jobs,
         |line| examiner.examine(line),
@@ -111,12 +135,28 @@ pub fn replay(
             match &line.content {
                 Content::Examined(row) => replayer.line(row, line.offset),
                 Content::Oversized { length } => {
-                    replayer.unreadable(&Unreadable::oversized(*length), line.offset)
+                    Ok(replayer.unreadable(&Unreadable::oversized(*length), line.offset)?)
                 }
             }
         },
-    )?;
-    replayer.finish()
+    );
+    match scanned {
+        Ok(()) | Err(End::Reached) => replayer.finish(),
+        Err(End::Failed(error)) => Err(error),
+    }
+}
+
+/// Why the rows are not read to their end.
+enum End {
+    /// What is wanted was read.
+    Reached,
+    Failed(ReplayError),
+}
+
+impl<E: Into<ReplayError>> From<E> for End {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
 }
 
 struct Replayer<'a, F> {
@@ -127,20 +167,26 @@ struct Replayer<'a, F> {
 }
 
 impl<F: FnMut(&MessageDeliveryRecord) -> io::Result<()>> Replayer<'_, F> {
-    fn line(&mut self, examined: &Examined, offset: Option<u64>) -> Result<(), ReplayError> {
+    fn line(&mut self, examined: &Examined, offset: Option<u64>) -> Result<(), End> {
         let row = match examined {
             Ok(row) => row,
-            Err(line) => return self.unreadable(line, offset),
+            Err(line) => return Ok(self.unreadable(line, offset)?),
         };
+        if self.options.until.is_some_and(|until| until.is_past(row.position)) {
+            return Err(End::Reached);
+        }
         let (stream, links) = self.chain.check(row);
-        let mut broken = links.broken.into_iter();
-        if let Some((rule, why)) = broken.find(|it| it.0.severity() == Severity::Error) {
-            return self.bad(self.chain.place(row, offset), format!("{rule}: {why}"));
+        if let Some((rule, why)) = links.error() {
+            return Ok(self.bad(self.chain.place(row, offset), format!("{rule}: {why}"))?);
+        }
+        self.summary.log_id.get_or_insert(row.stated);
+        let recorded_at = self.chain.stream_mut(stream).recorded_at();
+        if self.options.until.is_some_and(|until| !until.includes(row.position, recorded_at)) {
+            return Ok(());
         }
         self.summary.events += 1;
         self.summary.last_position = Some(row.position.get());
-        self.summary.log_id.get_or_insert(row.stated);
-        self.event(stream, row, offset)
+        Ok(self.event(stream, row, offset)?)
     }
 
     fn event(
@@ -166,8 +212,7 @@ impl<F: FnMut(&MessageDeliveryRecord) -> io::Result<()>> Replayer<'_, F> {
         };
         let is_finished = followed.record.status.is_finished();
         if is_finished && let Some(finished) = outbox.forget(event.message_id()) {
-            self.summary.records += 1;
-            (self.record)(&finished)?;
+            self.hand_over(&finished)?;
         }
         Ok(())
     }
@@ -185,13 +230,21 @@ impl<F: FnMut(&MessageDeliveryRecord) -> io::Result<()>> Replayer<'_, F> {
         Ok(())
     }
 
+    fn hand_over(&mut self, record: &MessageDeliveryRecord) -> io::Result<()> {
+        if self.options.wants(record) {
+            self.summary.records += 1;
+            (self.record)(record)?;
+        }
+        Ok(())
+    }
+
     fn finish(mut self) -> Result<ReplaySummary, ReplayError> {
-        let outboxes = self.chain.streams().iter().filter_map(|state| state.outbox.as_ref());
+        let chain = std::mem::take(&mut self.chain);
+        let outboxes = chain.streams().iter().filter_map(|state| state.outbox.as_ref());
         let mut unfinished: Vec<_> = outboxes.flat_map(Outbox::records).collect();
         unfinished.sort_unstable_by(|left, right| left.key.cmp(&right.key));
-        self.summary.records += unfinished.len() as u64;
         for record in unfinished {
-            (self.record)(record)?;
+            self.hand_over(record)?;
         }
         Ok(self.summary)
     }

@@ -1,8 +1,12 @@
 //! Every error of the program: a message, and what to do.
 
-use std::{error::Error, io, path::PathBuf};
+use std::{borrow::Cow, error::Error, io, path::PathBuf};
 
-use recount_core::log::{AppendError, CopyError, jsonl, jsonl::RepairError, sqlite};
+use recount_core::{
+    MessageId,
+    delivery::MessageDeliveryKey,
+    log::{AppendError, CopyError, jsonl, jsonl::RepairError, sqlite},
+};
 use recount_projections::ReplayError;
 
 use super::output::{self, ERROR, HINT};
@@ -34,6 +38,8 @@ pub(super) enum CliError {
     Repair { source: RepairError },
     #[error("{name} cannot be replayed: {source}")]
     Replay { name: String, source: ReplayError },
+    #[error("there is no message {} of {:?} in {name}", .key.message_id, .key.owner_thread_id)]
+    NoMessage { name: String, key: MessageDeliveryKey, has_outbox: bool, others: Vec<MessageId> },
     #[error("the limits in {} cannot be read", .path.display())]
     Limits { path: PathBuf, source: serde_json::Error },
     #[error("every limit in {} must be positive", .path.display())]
@@ -52,7 +58,14 @@ pub(super) enum CliError {
 
 impl CliError {
     /// What to do about it.
-    fn hint(&self) -> Option<&'static str> {
+    fn hint(&self) -> Option<Cow<'static, str>> {
+        if let Self::NoMessage { name, key, has_outbox, others } = self {
+            return Some(no_message(name, key, *has_outbox, others).into());
+        }
+        self.fixed_hint().map(Cow::from)
+    }
+
+    fn fixed_hint(&self) -> Option<&'static str> {
         Some(match self {
             Self::Open { .. } => {
                 "SOURCE is the path of a .jsonl, .jsonl.zst or SQLite file, or - for standard input"
@@ -120,6 +133,28 @@ impl CliError {
         }
         anstream::eprintln!("{text}");
     }
+}
+
+/// What to do where a message is not there.
+fn no_message(
+    name: &str,
+    key: &MessageDeliveryKey,
+    has_outbox: bool,
+    others: &[MessageId],
+) -> String {
+    let owner = &key.owner_thread_id;
+    if !has_outbox {
+        return format!("{owner:?} owns nothing there: `recount replay {name}` lists all messages");
+    }
+    let other = |id: &MessageId| {
+        let (owner_thread_id, message_id) = (owner.clone(), id.clone());
+        MessageDeliveryKey { owner_thread_id, message_id }.to_string()
+    };
+    let others: Vec<_> = others.iter().map(other).collect();
+    format!(
+        "its outbox has {}; `recount replay {name} --owner {owner}` lists all",
+        others.join(", ")
+    )
 }
 
 /// What to do where a destination was not copied to.

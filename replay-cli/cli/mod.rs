@@ -4,9 +4,12 @@ mod copy;
 mod demo;
 mod destination;
 mod error;
+mod explain;
+mod message;
 mod output;
 mod repair;
 mod replay;
+mod show;
 mod source;
 mod verify;
 
@@ -57,6 +60,8 @@ enum Command {
     Demo(demo::Arguments),
     Verify(verify::Arguments),
     Replay(replay::Arguments),
+    Explain(explain::Arguments),
+    Show(show::Arguments),
     Copy(copy::Arguments),
     Repair(repair::Arguments),
 }
@@ -87,6 +92,8 @@ pub fn run() -> ExitCode {
         Command::Demo(arguments) => demo::run(arguments),
         Command::Verify(arguments) => verify::run(arguments),
         Command::Replay(arguments) => replay::run(arguments),
+        Command::Explain(arguments) => explain::run(arguments),
+        Command::Show(arguments) => show::run(arguments),
         Command::Copy(arguments) => copy::run(arguments),
         Command::Repair(arguments) => repair::run(arguments),
     };

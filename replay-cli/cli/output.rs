@@ -133,13 +133,62 @@ pub(super) fn instant(instant: Option<Instant>) -> String {
     instant.map_or("-".to_owned(), |instant| instant.to_string())
 }
 
+/// A span of time for people, in its two largest units.
+pub(super) fn duration(millis: u64) -> String {
+    let (seconds, rest) = (millis / 1_000, millis % 1_000);
+    let two = |number: u64, unit: u64, of: &str, than: &str| {
+        let smaller = number % unit;
+        let smaller = if smaller == 0 { String::new() } else { format!(" {smaller} {than}") };
+        format!("{} {of}{smaller}", number / unit)
+    };
+    match seconds {
+        0 => format!("{millis} ms"),
+        1..60 if rest == 0 => format!("{seconds} s"),
+        1..60 => format!("{}.{} s", seconds, rest / 100),
+        60..3_600 => two(seconds, 60, "min", "s"),
+        3_600..86_400 => two(seconds / 60, 60, "h", "min"),
+        _ => two(seconds / 3_600, 24, "d", "h"),
+    }
+}
+
 /// A record as JSON, without what was delivered unless that is asked for.
 pub(super) fn record_json(record: &MessageDeliveryRecord, with_payload: bool) -> Value {
     let mut value = serde_json::to_value(record).expect("a record is JSON");
-    if let (false, Some(Value::Object(envelope))) = (with_payload, value.get_mut("envelope")) {
+    if !with_payload {
+        without_payload(&mut value);
+    }
+    value
+}
+
+/// Takes what was delivered out of a record, or out of the data of an event.
+pub(super) fn without_payload(value: &mut Value) {
+    if let Some(Value::Object(envelope)) = value.get_mut("envelope") {
         for secret in ["input", "messageAdmission", "workerAdmission"] {
             envelope.remove(secret);
         }
     }
-    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_of_time_have_their_two_largest_units() {
+        for (millis, text) in [
+            (0, "0 ms"),
+            (999, "999 ms"),
+            (1_000, "1 s"),
+            (1_250, "1.2 s"),
+            (59_999, "59.9 s"),
+            (60_000, "1 min"),
+            (184_000, "3 min 4 s"),
+            (3_600_000, "1 h"),
+            (7_380_000, "2 h 3 min"),
+            (86_400_000, "1 d"),
+            (183_600_000, "2 d 3 h"),
+        ] {
+            assert_eq!(duration(millis), text);
+        }
+    }
 }

@@ -6,9 +6,12 @@ use std::{
     path::Path,
 };
 
-use clap::Args;
-use recount_core::delivery::MessageDeliveryRecord;
-use recount_projections::{ReplayError, ReplayOptions, ReplaySummary};
+use clap::{Args, ValueEnum};
+use recount_core::{
+    ThreadId,
+    delivery::{MessageDeliveryRecord, MessageDeliveryStatus},
+};
+use recount_projections::{ReplayError, ReplayOptions, ReplaySummary, Until};
 use serde_json::json;
 
 use super::{
@@ -23,10 +26,22 @@ use super::{
 ///
 /// Prints every message's record: finished ones in the order in which they finished, then the
 /// unfinished ones by owner and id. The log itself is checked; whether its messages kept the rules
-/// is for `recount verify` to say.
+/// is for `recount verify` to say, and why one stands where it does for `recount explain`.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
+    /// Which view is rebuilt
+    #[arg(long, value_enum, default_value_t)]
+    view: View,
+    /// Look at the log as it was: up to a position, or what was recorded by a time
+    #[arg(long, value_name = "POSITION|TIME")]
+    until: Option<Until>,
+    /// Only messages of this owner
+    #[arg(long, value_name = "THREAD")]
+    owner: Option<ThreadId>,
+    /// Only messages that stand so
+    #[arg(long, value_enum, value_delimiter = ',')]
+    status: Vec<Status>,
     /// Skip and count events that cannot be read or do not fit; the exit status is then 2
     #[arg(long)]
     keep_going: bool,
@@ -37,20 +52,62 @@ pub(super) struct Arguments {
 impl Arguments {
     /// Those of a plain `recount replay PATH`.
     pub(super) fn of(path: &Path) -> Self {
-        Self { reading: Reading::of(path), keep_going: false }
+        Self {
+            view: View::Deliveries,
+            until: None,
+            owner: None,
+            status: Vec::new(),
+            keep_going: false,
+            reading: Reading::of(path),
+        }
+    }
+}
+
+/// What is rebuilt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum View {
+    /// Messages.
+    #[default]
+    Deliveries,
+}
+
+/// Where a message stands.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Status {
+    Pending,
+    Accepted,
+    Processed,
+    Refused,
+    Parked,
+}
+
+impl From<Status> for MessageDeliveryStatus {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Pending => Self::Pending,
+            Status::Accepted => Self::Accepted,
+            Status::Processed => Self::Processed,
+            Status::Refused => Self::Refused,
+            Status::Parked => Self::Parked,
+        }
     }
 }
 
 const EXAMPLES: &str = "\
 Examples:
   recount replay agent.jsonl
-  recount replay agent.jsonl --format jsonl --payload
-  recount replay agent.jsonl.zst";
+  recount replay agent.db --status parked
+  recount replay agent.db --owner planner --until 2026-11-30T19:32:28Z
+  recount replay agent.jsonl.zst --format jsonl --payload";
 
 pub(super) fn run(arguments: &Arguments) -> Result<Outcome, CliError> {
     let mut options = ReplayOptions::default();
     options.jobs = arguments.reading.jobs();
     options.keep_going = arguments.keep_going;
+    options.until = arguments.until;
+    options.owner.clone_from(&arguments.owner);
+    options.statuses = arguments.status.iter().copied().map(Into::into).collect();
+    let View::Deliveries = arguments.view;
     let source = arguments.reading.source.open()?.rows;
     let out = BufWriter::new(anstream::stdout().lock());
     let mut printer = Printer::new(arguments, out);

@@ -8,10 +8,13 @@ use std::{
 };
 
 use clap::Args;
-use recount_core::log::{
-    RowSource,
-    jsonl::{JsonlRows, ZstdReader},
-    sqlite::SqliteRows,
+use recount_core::{
+    StreamName,
+    log::{
+        RowSource,
+        jsonl::{JsonlRows, ZstdReader},
+        sqlite::SqliteRows,
+    },
 };
 
 use super::{Format, error::CliError};
@@ -71,8 +74,17 @@ impl Source {
 
     /// Opens it for reading, and looks whether it can be a log at all.
     pub(super) fn open(&self) -> Result<Opened, CliError> {
+        self.open_for(None)
+    }
+
+    /// The same for reading one stream: other rows are left out where that is cheap.
+    pub(super) fn open_stream(&self, stream: &StreamName) -> Result<Opened, CliError> {
+        self.open_for(Some(stream))
+    }
+
+    fn open_for(&self, stream: Option<&StreamName>) -> Result<Opened, CliError> {
         if self.0 == "-" {
-            return Head::read(io::stdin(), "standard input")?.open(None);
+            return Head::read(io::stdin(), "standard input")?.open(None, None);
         }
         if self.0.contains("://") {
             return Err(CliError::OtherBackend { name: self.name() });
@@ -83,7 +95,7 @@ impl Source {
             if file.metadata()?.is_dir() { Err(ErrorKind::IsADirectory.into()) } else { Ok(file) }
         };
         match open(&path) {
-            Ok(file) => Head::read(file, &self.0)?.open(Some(&path)),
+            Ok(file) => Head::read(file, &self.0)?.open(Some(&path), stream),
             Err(source) => Err(CliError::Open { path, source }),
         }
     }
@@ -186,7 +198,7 @@ impl<R: Read + Send + 'static> Head<R> {
         Err(CliError::OtherFile { name: self.name.clone(), what, hint })
     }
 
-    fn open(self, path: Option<&Path>) -> Result<Opened, CliError> {
+    fn open(self, path: Option<&Path>, stream: Option<&StreamName>) -> Result<Opened, CliError> {
         let kind = self.kind()?;
         let Self { bytes, rest, name } = self;
         let rows: Box<dyn RowSource + Send> = match (kind, path) {
@@ -198,7 +210,10 @@ impl<R: Read + Send + 'static> Head<R> {
             (Kind::Sqlite, Some(path)) => {
                 // Whoever closes a file takes the locks away that SQLite has on it.
                 drop(rest);
-                let opened = SqliteRows::open(path);
+                let opened = match stream {
+                    Some(stream) => SqliteRows::open_stream(path, stream),
+                    None => SqliteRows::open(path),
+                };
                 Box::new(opened.map_err(|source| CliError::Database { source })?)
             }
             (Kind::Sqlite, None) => {

@@ -12,6 +12,7 @@ mod decide;
 mod error;
 mod event;
 mod evolve;
+mod key;
 mod legal;
 mod outbox;
 mod policy;
@@ -25,12 +26,10 @@ pub use event::{
     Recovered, Refused, Retried,
 };
 pub use evolve::{Evolved, Ignored};
+pub use key::{KeyError, MessageDeliveryKey};
 pub use outbox::{Followed, MessageTags, Outbox, OutboxCommand, OutboxCounts, SavedMessage};
 pub use policy::{MessageDeliveryPolicy, OutboxLimits};
 pub use query::{BatchSize, ListMessages, MAX_BATCH, MAX_PAGE, MessagePage, read_pending};
-pub use record::{
-    MessageDeliveryKey, MessageDeliveryRecord, MessageDeliveryStatus, ParkReason, Retry,
-    RetryReason,
-};
+pub use record::{MessageDeliveryRecord, MessageDeliveryStatus, ParkReason, Retry, RetryReason};
 
 pub(crate) use event::SCHEMAS;

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{InvalidRecord, MessageDeliveryPolicy};
+use super::{InvalidRecord, MessageDeliveryKey, MessageDeliveryPolicy};
 use crate::{
     Diagnostic, Digest, Envelope, Instant, MessageId, Receipt, RefusalCode, SchemaV1, Settlement,
-    ThreadId,
-    json::{MAX_NATURAL, cut_generally, cut_struct, natural, present},
+    json::{MAX_NATURAL, cut_generally, natural, present},
 };
 
 /// One message of one outbox: its state, and the view that a reader sees.
@@ -85,17 +84,6 @@ pub struct MessageDeliveryRecord {
     /// What is known of the last failure; it stays after a success.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub last_failure_diagnostic: Option<Box<Diagnostic>>,
-}
-
-/// Which message of which outbox.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct MessageDeliveryKey {
-    // In the order that pages have; canonical JSON sorts by name.
-    /// The source thread, which owns the outbox.
-    pub owner_thread_id: ThreadId,
-    /// The message.
-    pub message_id: MessageId,
 }
 
 /// Where a message stands.
@@ -293,5 +281,4 @@ pub(super) fn settles(settlement: &Settlement, receipt: &Receipt) -> bool {
     settlement.receipt_id == receipt.receipt_id && settlement.submission_id == receipt.submission_id
 }
 
-cut_struct!(MessageDeliveryKey { "messageId" message_id, "ownerThreadId" owner_thread_id });
 cut_generally!(ParkReason, RetryReason);

@@ -10,6 +10,7 @@ pub use row::{MAX_ROW_BYTES, RecordedEvent, Row, RowError, write_row};
 pub(crate) use schema::Schema;
 pub use schema::{DecodeError, DomainEvent};
 pub use stream::{StreamName, StreamNameError};
+pub(crate) use stream::{decode_loosely, encode};
 
 use std::fmt;
 

@@ -64,14 +64,7 @@ impl StreamName {
             if index > 0 {
                 name.push('/');
             }
-            for byte in part.bytes() {
-                if is_plain(byte) {
-                    name.push(char::from(byte));
-                } else {
-                    name.push('%');
-                    name.extend([byte >> 4, byte & 15].map(upper_hex));
-                }
-            }
+            encode(part, &mut name);
         }
         if name.len() > MAX_BYTES {
             let digest = Digest::of_bytes(&name.as_bytes()[category.len() + 1..]);
@@ -121,6 +114,34 @@ const fn is_plain(byte: u8) -> bool {
 
 fn upper_hex(nibble: u8) -> char {
     char::from(b"0123456789ABCDEF"[usize::from(nibble)])
+}
+
+/// Writes one part of a key.
+pub(crate) fn encode(part: &str, name: &mut String) {
+    for byte in part.bytes() {
+        if is_plain(byte) {
+            name.push(char::from(byte));
+        } else {
+            name.push('%');
+            name.extend([byte >> 4, byte & 15].map(upper_hex));
+        }
+    }
+}
+
+/// The text of one part as a person writes it: what should be encoded may also stand as it is.
+pub(crate) fn decode_loosely(part: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(part.len());
+    let mut rest = part.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(if byte == b'%' {
+            let mut digit = || char::from(rest.next()?).to_digit(16);
+            let byte = digit()? << 4 | digit()?;
+            u8::try_from(byte).ok()?
+        } else {
+            byte
+        });
+    }
+    String::from_utf8(bytes).ok()
 }
 
 /// The text of one part, or the offset of what would not have been written so.

@@ -2,8 +2,8 @@
 
 use hashbrown::{HashMap, HashSet};
 use recount_core::{
-    Digest, Instant, Invariant, MessageId, Position, StreamName, StreamNameError, delivery::Outbox,
-    log::Place,
+    Digest, Instant, Invariant, MessageId, Position, Severity, StreamName, StreamNameError,
+    delivery::Outbox, log::Place,
 };
 
 use crate::examine::{ExaminedRow, Unreadable};
@@ -59,6 +59,13 @@ pub(crate) struct Links {
     pub(crate) broken: Vec<Broken>,
     /// Whether the very same row stood there before.
     pub(crate) is_repeat: bool,
+}
+
+impl Links {
+    /// The most specific rule that is broken, warnings apart.
+    pub(crate) fn error(self) -> Option<Broken> {
+        self.broken.into_iter().find(|it| it.0.severity() == Severity::Error)
+    }
 }
 
 impl Chain {
@@ -158,6 +165,11 @@ impl StreamState {
             outbox: None,
             aside: HashSet::new(),
         }
+    }
+
+    /// The latest time that an event of the stream was recorded at.
+    pub(crate) fn recorded_at(&self) -> Instant {
+        self.recorded_at
     }
 
     /// Whether a row that should have followed this stream would state this digest before it.

@@ -96,8 +96,11 @@ pub fn verify(
     options: &VerifyOptions,
     report: impl FnMut(Finding) -> io::Result<()>,
 ) -> io::Result<Report> {
-    let examiner =
-        Examiner { rules: options.rules, limits: options.limits.as_ref(), with_leaves: true };
+    let examiner = Examiner {
+        limits: options.limits.as_ref(),
+        with_leaves: true,
+        ..Examiner::of(options.rules)
+    };
     let mut verifier = Verifier::new(options, report);
     scan(
         source,

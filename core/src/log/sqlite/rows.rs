@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Result, types::ValueRef};
 
 use super::file::{Access, Database, Durability, OpenError};
 use crate::{
-    Digest,
+    Digest, StreamName,
     log::{Block, Listed, RowSource},
 };
 
@@ -50,8 +50,11 @@ pub(super) use select;
 #[derive(Debug)]
 pub struct SqliteRows {
     reader: Reader,
-    /// The first position that is not read yet, and the last that is.
+    /// The stream whose rows are read, by its id; all rows where it is `None`.
+    stream: Option<i64>,
+    /// The first position that is not read yet, or revision where one stream is read.
     next: i64,
+    /// The last position that is read.
     last: i64,
 }
 
@@ -68,24 +71,78 @@ impl SqliteRows {
             .map_err(|error| OpenError::Storage { path: path.to_owned(), source: error.into() })
     }
 
+    /// Opens a database for reading one stream, in the order of its revisions.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use recount_core::{StreamName, log::{Block, RowSource, sqlite::{SqliteLog, SqliteRows}}};
+    ///
+    /// let directory = tempfile::tempdir()?;
+    /// let path = directory.path().join("log.db");
+    /// SqliteLog::open(&path)?;
+    /// let mut rows = SqliteRows::open_stream(&path, &StreamName::parse("delivery-a")?)?;
+    /// assert!(!rows.next(&mut Block::default())?, "there is no such stream");
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`SqliteRows::open`].
+    pub fn open_stream(
+        path: impl AsRef<Path>,
+        stream: &StreamName,
+    ) -> std::result::Result<Self, OpenError> {
+        const ID: &str = "SELECT id FROM streams WHERE name = ?1";
+        let mut rows = Self::open(&path)?;
+        let id = rows.reader.connection.query_row(ID, [stream.as_str()], |row| row.get(0));
+        let id = id.optional().map_err(|error| OpenError::Storage {
+            path: path.as_ref().to_owned(),
+            source: error.into(),
+        })?;
+        // No stream has the id -1.
+        rows.stream = Some(id.unwrap_or(-1));
+        Ok(rows)
+    }
+
     /// The rows that are in an open database now.
     pub(super) fn of(database: &Database) -> Result<Self> {
         let reader = Reader::new(database.connect(Access::Read)?);
         let last = reader.connection.query_row(LAST, [], |row| row.get(0))?;
-        Ok(Self { reader, next: i64::MIN, last })
+        Ok(Self { reader, stream: None, next: i64::MIN, last })
+    }
+
+    /// Fills a block, and moves on to what comes behind it.
+    fn read(&mut self, block: &mut Block) -> Result<bool> {
+        const ROWS: &str = select!("WHERE position BETWEEN ?1 AND ?2 ORDER BY position");
+        const OF_STREAM: &str =
+            select!("WHERE stream = ?3 AND revision >= ?1 AND position <= ?2 ORDER BY revision");
+        const REVISION: &str = "SELECT revision FROM events WHERE position = ?1";
+        let last = match self.stream {
+            None => self.reader.read(ROWS, [self.next, self.last], block)?,
+            Some(stream) => self.reader.read(OF_STREAM, [self.next, self.last, stream], block)?,
+        };
+        let Some(position) = last else {
+            self.next = i64::MAX;
+            return Ok(false);
+        };
+        let last = if self.stream.is_some() {
+            let connection = &self.reader.connection;
+            connection.prepare_cached(REVISION)?.query_row([position], |row| row.get(0))?
+        } else {
+            position
+        };
+        self.next = last.saturating_add(1);
+        Ok(true)
     }
 }
 
 impl RowSource for SqliteRows {
     fn next(&mut self, block: &mut Block) -> io::Result<bool> {
-        const ROWS: &str = select!("WHERE position BETWEEN ?1 AND ?2 ORDER BY position");
-        if self.next > self.last {
+        if self.next == i64::MAX || (self.stream.is_none() && self.next > self.last) {
             return Ok(false);
         }
-        let read = self.reader.read(ROWS, [self.next, self.last], block);
-        let last = read.map_err(io::Error::other)?;
-        self.next = last.map_or(i64::MAX, |last| last.saturating_add(1));
-        Ok(last.is_some())
+        self.read(block).map_err(io::Error::other)
     }
 }
 

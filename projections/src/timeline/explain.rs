@@ -1,0 +1,254 @@
+//! Where a message stands, in words.
+
+use recount_core::{
+    Instant, Outcome,
+    delivery::{
+        DeliveryEvent, MessageDeliveryRecord, MessageDeliveryStatus as Status, ParkReason,
+        ParkedBy, RetryReason,
+    },
+};
+use serde::Serialize;
+
+use super::{Attempt, Timeline, attempt::summary};
+
+/// Where a message stands, why, what moves it next, and by when.
+///
+/// The words are for people and may change; the facts are in the record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Explanation {
+    /// Where it stands.
+    pub standing: String,
+    /// Why.
+    pub why: String,
+    /// What moves it next.
+    pub next: String,
+    /// When it is looked at next; none where nothing moves it by itself.
+    pub by: Option<Instant>,
+    /// What was asked of its destination each time, and what came of it.
+    pub attempts: Vec<Attempt>,
+}
+
+impl Explanation {
+    /// Explains a message; `None` where it was never prepared.
+    pub fn of(timeline: &Timeline) -> Option<Self> {
+        let record = timeline.record.as_ref()?;
+        let attempts = Attempt::of(&timeline.entries);
+        let about = About { timeline, record, attempts: &attempts };
+        let (standing, why, next) = match record.status {
+            Status::Pending | Status::Accepted if record.lease_until_millis.is_some() => {
+                about.under_way()
+            }
+            Status::Pending if about.is_held_back() => about.behind(),
+            Status::Pending => about.pending(),
+            Status::Accepted => about.accepted(),
+            Status::Processed => about.processed(),
+            Status::Refused => about.refused(),
+            Status::Parked => about.parked(),
+        };
+        let by = record.effective_deadline();
+        Some(Self { standing, why, next, by, attempts })
+    }
+}
+
+/// What is explained.
+struct About<'a> {
+    timeline: &'a Timeline,
+    record: &'a MessageDeliveryRecord,
+    attempts: &'a [Attempt],
+}
+
+/// Standing, reason and what comes next.
+type Words = (String, String, String);
+
+const NOTHING: &str = "Nothing: it is finished.";
+
+impl About<'_> {
+    fn under_way(&self) -> Words {
+        let lease = self.record.lease_until_millis.unwrap_or_default();
+        let status = self.record.status.as_str();
+        let what = match self.record.status {
+            Status::Accepted => "asked what became of it",
+            _ => "asked to admit it",
+        };
+        let began = self.attempts.last().map(|it| it.began_at_millis).unwrap_or_default();
+        let number = self.record.retry.attempts;
+        let after = if lease >= self.record.deadline_at_millis {
+            "a driver parks it, since that is its deadline"
+        } else {
+            "a driver takes it again"
+        };
+        (
+            format!("{status}, attempt {number} is under way or was lost"),
+            format!(
+                "Its destination has been {what} since {began}, and nothing is recorded of the \
+                 answer yet."
+            ),
+            format!("The answer. If none is recorded by {lease}, when the lease ends, {after}."),
+        )
+    }
+
+    fn is_held_back(&self) -> bool {
+        let predecessor = self.timeline.predecessor.as_ref();
+        self.record.predecessor.is_some()
+            && predecessor.is_none_or(|predecessor| !predecessor.is_admission_known())
+    }
+
+    fn behind(&self) -> Words {
+        let id = self.record.predecessor.as_ref().map(ToString::to_string).unwrap_or_default();
+        let stands = match &self.timeline.predecessor {
+            None => "which was never prepared".to_owned(),
+            Some(it) => format!("which is {} and not known to be admitted", it.status.as_str()),
+        };
+        (
+            format!("pending, behind {id}"),
+            format!("It may go once {id} is admitted or refused, {stands}."),
+            self.unless_deadline(&format!("it is put off again while {id} is neither")),
+        )
+    }
+
+    fn pending(&self) -> Words {
+        let retry = &self.record.retry;
+        let max = self.record.policy.max_automatic_attempts;
+        let why = match retry.last_failure {
+            Some(reason) => format!("{} {}", self.last_attempt(reason), self.attempts_used()),
+            None if retry.generation > 0 => format!("It was recovered{}.", self.by_whom("by ")),
+            None => "Nobody has tried it yet.".to_owned(),
+        };
+        let next = if retry.automatic_attempts >= max {
+            "a driver parks it, since no automatic attempt is left".to_owned()
+        } else {
+            format!("a driver makes attempt {}", retry.attempts + 1)
+        };
+        ("pending, to be delivered".to_owned(), why, self.unless_deadline(&next))
+    }
+
+    fn accepted(&self) -> Words {
+        let receipt = self.record.receipt.as_ref();
+        let receipt = receipt.map_or_else(String::new, |receipt| {
+            format!(", as submission {} with receipt {}", receipt.submission_id, receipt.receipt_id)
+        });
+        let mut why = format!("Its destination admitted it{receipt}, and is not known to be done.");
+        if let Some(reason) = self.record.retry.last_failure {
+            why.push_str(&format!(" {} {}", self.last_attempt(reason), self.attempts_used()));
+        }
+        let next = self.unless_deadline("a driver asks what became of it");
+        ("accepted, to be settled".to_owned(), why, next)
+    }
+
+    fn processed(&self) -> Words {
+        let Some(settlement) = &self.record.settlement else {
+            return ("processed".to_owned(), String::new(), NOTHING.to_owned());
+        };
+        let outcome = match settlement.outcome {
+            Outcome::Completed => "completed",
+            Outcome::Failed => "failed",
+            Outcome::Aborted => "aborted",
+        };
+        let failure = settlement.failure.as_ref();
+        let failure = failure.map(|it| format!(": {}: {}", it.error_tag, it.message));
+        let why = format!(
+            "Its destination settled it as {outcome} at {}{}.",
+            settlement.settled_at,
+            failure.unwrap_or_default()
+        );
+        (format!("processed ({outcome})"), why, NOTHING.to_owned())
+    }
+
+    fn refused(&self) -> Words {
+        let code = self.record.refusal.as_ref().map(ToString::to_string).unwrap_or_default();
+        let at = self.last_event_at();
+        let why =
+            format!("Its destination refused it at {at} with the code {code}{}.", self.said());
+        (format!("refused ({code})"), why, NOTHING.to_owned())
+    }
+
+    fn parked(&self) -> Words {
+        let record = self.record;
+        let missing = if record.receipt.is_some() { "settled" } else { "admitted" };
+        let parked = self.timeline.entries.iter().rev().find_map(|entry| match &entry.event {
+            DeliveryEvent::Parked(parked) if entry.ignored.is_none() => Some(parked),
+            _ => None,
+        });
+        let at = self.last_event_at();
+        let reason = record.park_reason.unwrap_or(ParkReason::Exhausted);
+        let (standing, mut why) = match reason {
+            ParkReason::Exhausted => (
+                "parked, its automatic attempts are used up",
+                format!("It was not {missing}. {}", self.attempts_used()),
+            ),
+            ParkReason::Deadline => (
+                "parked, its deadline came",
+                format!("It was not {missing} by its deadline, {}.", record.deadline_at_millis),
+            ),
+            ParkReason::StatusUnavailable => (
+                "parked, its destination cannot tell what became of it",
+                format!("It was not known to be {missing}, and its destination did not tell."),
+            ),
+        };
+        if parked.is_some_and(|parked| parked.by == ParkedBy::Park) {
+            why.push_str(&format!(" It was parked at {at}{}{}.", self.by_whom("by "), self.said()));
+        } else {
+            let failure = parked.and_then(|parked| parked.retry_reason);
+            if let Some(reason) = failure.or(record.retry.last_failure) {
+                why.push_str(&format!(" {}", self.last_attempt(reason)));
+            }
+            why.push_str(&format!(" It was parked at {at}."));
+        }
+        let again = if record.receipt.is_some() { "asked about" } else { "delivered" };
+        let next = format!(
+            "A person: nothing moves it by itself. Once it is recovered with a new deadline it is \
+             {again} again at once."
+        );
+        (standing.to_owned(), why, next)
+    }
+
+    /// What a driver does when it looks next, unless the deadline has come by then.
+    fn unless_deadline(&self, what: &str) -> String {
+        let (next, deadline) =
+            (self.record.retry.next_attempt_at_millis, self.record.deadline_at_millis);
+        if next >= deadline {
+            return format!("At {deadline}, its deadline, a driver parks it.");
+        }
+        format!("At {next} {what}. From {deadline} on, its deadline, it is parked instead.")
+    }
+
+    /// How the last attempt ended that did not succeed.
+    fn last_attempt(&self, reason: RetryReason) -> String {
+        let Some(attempt) = self.attempts.last() else { return String::new() };
+        let reason = match reason {
+            RetryReason::Transport => "its destination was not reached",
+            RetryReason::Capacity => "its destination was full",
+            RetryReason::Storage => "its destination's storage was away",
+            RetryReason::HostClosed => "its destination's host was closing",
+            RetryReason::Timeout => "there was no answer in time",
+            RetryReason::Ambiguous => "nobody knows what happened",
+        };
+        let Attempt { number, began_at_millis, said, .. } = attempt;
+        let said = said.as_ref().map(|said| format!(" ({said})")).unwrap_or_default();
+        format!("Attempt {number}, begun at {began_at_millis}, failed: {reason}{said}.")
+    }
+
+    fn attempts_used(&self) -> String {
+        let used = self.record.retry.automatic_attempts;
+        let max = self.record.policy.max_automatic_attempts;
+        format!("{used} of {max} automatic attempts are used.")
+    }
+
+    fn said(&self) -> String {
+        let said = summary(self.record.last_failure_diagnostic.as_deref());
+        said.map(|said| format!(": {said}")).unwrap_or_default()
+    }
+
+    fn last_event_at(&self) -> Instant {
+        let applied = self.timeline.entries.iter().rfind(|entry| entry.ignored.is_none());
+        applied.map(|entry| entry.event.at()).unwrap_or_default()
+    }
+
+    fn by_whom(&self, word: &str) -> String {
+        let applied = self.timeline.entries.iter().rfind(|entry| entry.ignored.is_none());
+        let actor = applied.and_then(|entry| entry.metadata.actor.as_ref());
+        actor.map(|actor| format!(" {word}{actor}")).unwrap_or_default()
+    }
+}

@@ -1,0 +1,130 @@
+//! `recount explain`: where one piece of work stands, in words.
+
+use std::io::{self, Write};
+
+use clap::Args;
+use recount_projections::{Answer, Attempt, Explanation, Question, Timeline};
+use serde_json::json;
+
+use super::{
+    Format, Outcome,
+    error::CliError,
+    message::{self, Asked},
+    output::{
+        FAINT, STRONG, Table, WARNING, duration, fields, instant, paint, plain, record_json, word,
+    },
+    verify::count,
+};
+
+/// Explain where a message stands: why, what moves it next and by when, and what its destination
+/// answered each time
+///
+/// It is told as of the last event that is read; no clock is looked at. Only the rows of the
+/// message's outbox are read; that none of them is missing or edited is checked.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    asked: Asked,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  recount explain agent.db planner/offer-4
+  recount explain agent.db planner/offer-4 --until 4711
+  recount replay agent.db --status parked   (which messages are parked, to ask about)";
+
+pub(super) fn run(arguments: &Arguments) -> Result<Outcome, CliError> {
+    let timeline = arguments.asked.timeline()?;
+    let Some(explanation) = Explanation::of(&timeline) else { return Ok(Outcome::Unknown) };
+    let out = &mut anstream::stdout().lock();
+    let written = match arguments.asked.format {
+        Format::Human => human(out, &timeline, &explanation, &arguments.asked.source_name()),
+        Format::Json | Format::Jsonl => {
+            let mut whole = json!(explanation);
+            whole["kind"] = "explanation".into();
+            whole["key"] = json!(timeline.key);
+            whole["record"] = json!(timeline.record.as_ref().map(|it| record_json(it, false)));
+            whole["skipped"] = timeline.skipped.into();
+            writeln!(out, "{whole}")
+        }
+    };
+    written.and_then(|()| out.flush()).map_err(CliError::Output)?;
+    Ok(message::outcome(&timeline))
+}
+
+fn human(
+    out: &mut impl Write,
+    timeline: &Timeline,
+    explanation: &Explanation,
+    source: &str,
+) -> io::Result<()> {
+    let Explanation { standing, why, next, by, attempts, .. } = explanation;
+    writeln!(out, "{}  {}\n", paint(STRONG, &timeline.key), plain(standing))?;
+    let mut lines = vec![("why", plain(why)), ("next", plain(next))];
+    if by.is_some() {
+        lines.push(("by", instant(*by)));
+    }
+    let last = timeline.entries.last();
+    lines.extend(
+        last.map(|last| ("as of", format!("{}, position {}", last.event.at(), last.position))),
+    );
+    fields(out, &lines)?;
+    if !attempts.is_empty() {
+        writeln!(out, "\n{}", paint(STRONG, "What its destination answered"))?;
+        let heads = ["", "position", "asked at", "asked to", "answer", "after", "said"];
+        let mut table = Table::new(&mut *out, &heads);
+        attempts.iter().try_for_each(|attempt| table.row(cells(attempt)))?;
+        table.finish()?;
+    }
+    if timeline.skipped > 0 {
+        let skipped = count(timeline.skipped, "event");
+        let warning = paint(WARNING, "warning:");
+        writeln!(out, "\n{warning} {skipped} skipped; recount verify says why")?;
+    }
+    let command = format!("recount show delivery {} {}", plain(source), timeline.key);
+    writeln!(out, "\n{}", paint(FAINT, format_args!("Every event: {command}")))
+}
+
+fn cells(attempt: &Attempt) -> Vec<String> {
+    let asked_to = match attempt.question {
+        Question::Admission => "admit it",
+        Question::Settlement => "tell what became of it",
+    };
+    let began = attempt.began_at_millis.as_millis();
+    let after = attempt.ended_at_millis.map(|end| end.as_millis().checked_sub(began));
+    let after = match after {
+        None => "-".to_owned(),
+        Some(Some(millis)) => duration(millis),
+        Some(None) => "clock went back".to_owned(),
+    };
+    vec![
+        attempt.number.to_string(),
+        attempt.position.to_string(),
+        attempt.began_at_millis.to_string(),
+        asked_to.to_owned(),
+        answer(attempt),
+        after,
+        attempt.said.as_ref().map_or("-".to_owned(), |said| plain(said)),
+    ]
+}
+
+fn answer(attempt: &Attempt) -> String {
+    match &attempt.answer {
+        Answer::Admitted { receipt } => {
+            format!("admitted, place {} in its queue", receipt.queue_sequence)
+        }
+        Answer::StillPending => "not done yet".to_owned(),
+        Answer::Settled { outcome } => word(outcome),
+        Answer::Refused { code } => format!("refused ({})", plain(code)),
+        Answer::Failed { reason } => format!("none ({})", word(reason)),
+        Answer::Parked { reason, failure: None } => format!("parked ({})", word(reason)),
+        Answer::Parked { reason, failure: Some(failure) } => {
+            format!("none ({}), parked ({})", word(failure), word(reason))
+        }
+        Answer::Lost => {
+            format!("not recorded, its lease ended at {}", attempt.lease_until_millis)
+        }
+        Answer::UnderWay => format!("none yet, its lease ends at {}", attempt.lease_until_millis),
+    }
+}

@@ -1,0 +1,64 @@
+//! One message that is asked about.
+
+use clap::Args;
+use recount_core::{StreamName, delivery::MessageDeliveryKey};
+use recount_projections::{ReplayError, Timeline, TimelineOptions, Until};
+
+use super::{Format, Outcome, error::CliError, source::Source};
+
+/// The arguments of every command about one message.
+#[derive(Args, Debug)]
+pub(super) struct Asked {
+    /// The log: a .jsonl, .jsonl.zst or SQLite file, or - for standard input
+    source: Source,
+    /// Which message: its owner, a slash and its id, as in planner/offer-4; a slash within an id
+    /// is written %2F
+    #[arg(value_name = "KEY")]
+    key: MessageDeliveryKey,
+    /// Look at the log as it was: up to a position, or what was recorded by a time
+    #[arg(long, value_name = "POSITION|TIME")]
+    until: Option<Until>,
+    /// Skip and count events of the outbox that cannot be read or do not fit; the exit status is
+    /// then 2
+    #[arg(long)]
+    keep_going: bool,
+    /// How the result is printed
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) format: Format,
+}
+
+impl Asked {
+    /// Reads all that happened to the message, which must be there.
+    pub(super) fn timeline(&self) -> Result<Timeline, CliError> {
+        let stream = StreamName::delivery(&self.key.owner_thread_id);
+        let rows = self.source.open_stream(&stream)?.rows;
+        let mut options = TimelineOptions::default();
+        (options.until, options.keep_going) = (self.until, self.keep_going);
+        let timeline = recount_projections::timeline(rows, &self.key, &options).map_err(
+            |error| match error {
+                ReplayError::Io(error) => self.source.unreadable(error),
+                source => CliError::Replay { name: self.source.name(), source },
+            },
+        )?;
+        if timeline.record.is_none() {
+            return Err(CliError::NoMessage {
+                name: self.source.name(),
+                key: self.key.clone(),
+                has_outbox: timeline.outbox_events > 0,
+                others: timeline.outbox_messages,
+            });
+        }
+        Ok(timeline)
+    }
+
+    /// How the log is named on the command line.
+    pub(super) fn source_name(&self) -> String {
+        self.source.name()
+    }
+}
+
+/// What the exit status says of a timeline.
+pub(super) fn outcome(timeline: &Timeline) -> Outcome {
+    let is_ignored = timeline.entries.iter().any(|entry| entry.ignored.is_some());
+    if timeline.skipped > 0 || is_ignored { Outcome::Unknown } else { Outcome::Holds }
+}
