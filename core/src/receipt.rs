@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Diagnostic, PersistedJson, ReceiptId, SettlementId, SubmissionId, ThreadId,
+    diagnostic::{redact, redact_context},
     instant::is_rfc3339,
     json::{cut_generally, cut_struct, natural, present, some_unique_keys},
 };
@@ -104,6 +105,15 @@ pub struct Failure {
     pub error_tag: String,
     /// A safe summary.
     pub message: String,
+}
+
+impl Failure {
+    /// Takes credentials out of its texts.
+    pub(crate) fn redact(&mut self) {
+        redact(&mut self.message);
+        self.context.iter_mut().for_each(redact_context);
+        self.diagnostic = self.diagnostic.take().map(Diagnostic::redacted);
+    }
 }
 
 /// A settlement before its fields are held against one another.
