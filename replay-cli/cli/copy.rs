@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind, Write};
 
-use clap::Args;
+use clap::{Args, ValueHint};
 use recount_core::log::{Copied, CopyError};
 use serde_json::{Value, json};
 
@@ -24,9 +24,10 @@ use super::{
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
     /// The log: a .jsonl, .jsonl.zst or SQLite file, or - for standard input
+    #[arg(value_hint = ValueHint::FilePath)]
     source: Source,
     /// Where to: a .jsonl, .zst, .db, .sqlite or .sqlite3 file, or - for rows on standard output
-    #[arg(value_name = "DEST")]
+    #[arg(value_name = "DEST", value_hint = ValueHint::FilePath)]
     destination: Destination,
     /// How the result is printed; with - as DEST it goes to standard error
     #[arg(long, value_enum, default_value_t)]

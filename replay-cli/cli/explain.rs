@@ -10,9 +10,7 @@ use super::{
     Format, Outcome,
     error::CliError,
     message::{self, Asked},
-    output::{
-        FAINT, STRONG, Table, WARNING, duration, fields, instant, paint, plain, record_json, word,
-    },
+    output::{FAINT, STRONG, WARNING, duration, fields, instant, paint, plain, record_json, word},
     verify::count,
 };
 
@@ -72,10 +70,17 @@ fn human(
     fields(out, &lines)?;
     if !attempts.is_empty() {
         writeln!(out, "\n{}", paint(STRONG, "What its destination answered"))?;
-        let heads = ["", "position", "asked at", "asked to", "answer", "after", "said"];
-        let mut table = Table::new(&mut *out, &heads);
-        attempts.iter().try_for_each(|attempt| table.row(cells(attempt)))?;
-        table.finish()?;
+        let width = attempts.len().to_string().len();
+        let lines: Vec<_> = attempts
+            .iter()
+            .map(|attempt| {
+                let Attempt { number, began_at_millis, .. } = attempt;
+                (format!("{number:>width$}  {began_at_millis}"), told(attempt))
+            })
+            .collect();
+        let lines: Vec<_> =
+            lines.iter().map(|(name, told)| (name.as_str(), told.clone())).collect();
+        fields(out, &lines)?;
     }
     if timeline.skipped > 0 {
         let skipped = count(timeline.skipped, "event");
@@ -86,27 +91,20 @@ fn human(
     writeln!(out, "\n{}", paint(FAINT, format_args!("Every event: {command}")))
 }
 
-fn cells(attempt: &Attempt) -> Vec<String> {
-    let asked_to = match attempt.question {
-        Question::Admission => "admit it",
-        Question::Settlement => "tell what became of it",
+/// What was asked, what came of it and how soon, in a line.
+fn told(attempt: &Attempt) -> String {
+    let asked = match attempt.question {
+        Question::Admission => "asked to admit it",
+        Question::Settlement => "asked what became of it",
     };
     let began = attempt.began_at_millis.as_millis();
-    let after = attempt.ended_at_millis.map(|end| end.as_millis().checked_sub(began));
-    let after = match after {
-        None => "-".to_owned(),
-        Some(Some(millis)) => duration(millis),
-        Some(None) => "clock went back".to_owned(),
+    let after = match attempt.ended_at_millis.map(|end| end.as_millis().checked_sub(began)) {
+        None => String::new(),
+        Some(Some(millis)) => format!(" after {}", duration(millis)),
+        Some(None) => ", by a clock that went back".to_owned(),
     };
-    vec![
-        attempt.number.to_string(),
-        attempt.position.to_string(),
-        attempt.began_at_millis.to_string(),
-        asked_to.to_owned(),
-        answer(attempt),
-        after,
-        attempt.said.as_ref().map_or("-".to_owned(), |said| plain(said)),
-    ]
+    let said = attempt.said.as_ref().map(|said| format!(": {}", plain(said)));
+    format!("{asked}: {}{after}{}", answer(attempt), said.unwrap_or_default())
 }
 
 fn answer(attempt: &Attempt) -> String {
@@ -117,14 +115,16 @@ fn answer(attempt: &Attempt) -> String {
         Answer::StillPending => "not done yet".to_owned(),
         Answer::Settled { outcome } => word(outcome),
         Answer::Refused { code } => format!("refused ({})", plain(code)),
-        Answer::Failed { reason } => format!("none ({})", word(reason)),
+        Answer::Failed { reason } => format!("no answer ({})", word(reason)),
         Answer::Parked { reason, failure: None } => format!("parked ({})", word(reason)),
         Answer::Parked { reason, failure: Some(failure) } => {
-            format!("none ({}), parked ({})", word(failure), word(reason))
+            format!("no answer ({}), parked ({})", word(failure), word(reason))
         }
         Answer::Lost => {
-            format!("not recorded, its lease ended at {}", attempt.lease_until_millis)
+            format!("no answer recorded, its lease ended at {}", attempt.lease_until_millis)
         }
-        Answer::UnderWay => format!("none yet, its lease ends at {}", attempt.lease_until_millis),
+        Answer::UnderWay => {
+            format!("no answer recorded yet, its lease ends at {}", attempt.lease_until_millis)
+        }
     }
 }

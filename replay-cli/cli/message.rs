@@ -1,6 +1,6 @@
 //! One message that is asked about.
 
-use clap::Args;
+use clap::{Args, ValueHint};
 use recount_core::{StreamName, delivery::MessageDeliveryKey};
 use recount_projections::{ReplayError, Timeline, TimelineOptions, Until};
 
@@ -10,6 +10,7 @@ use super::{Format, Outcome, error::CliError, source::Source};
 #[derive(Args, Debug)]
 pub(super) struct Asked {
     /// The log: a .jsonl, .jsonl.zst or SQLite file, or - for standard input
+    #[arg(value_hint = ValueHint::FilePath)]
     source: Source,
     /// Which message: its owner, a slash and its id, as in planner/offer-4; a slash within an id
     /// is written %2F

@@ -5,8 +5,11 @@ mod demo;
 mod destination;
 mod error;
 mod explain;
+mod looks;
+mod manual;
 mod message;
 mod output;
+mod progress;
 mod repair;
 mod replay;
 mod show;
@@ -46,6 +49,8 @@ impl From<Outcome> for ExitCode {
 struct Arguments {
     #[command(subcommand)]
     command: Command,
+    #[command(flatten)]
+    looks: looks::Looks,
 }
 
 const STATUS: &str = "\
@@ -64,6 +69,8 @@ enum Command {
     Show(show::Arguments),
     Copy(copy::Arguments),
     Repair(repair::Arguments),
+    Completions(manual::Completions),
+    Man(manual::Man),
 }
 
 /// How a result is printed.
@@ -88,6 +95,7 @@ pub fn run() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
+    arguments.looks.apply();
     let result = match &arguments.command {
         Command::Demo(arguments) => demo::run(arguments),
         Command::Verify(arguments) => verify::run(arguments),
@@ -96,6 +104,8 @@ pub fn run() -> ExitCode {
         Command::Show(arguments) => show::run(arguments),
         Command::Copy(arguments) => copy::run(arguments),
         Command::Repair(arguments) => repair::run(arguments),
+        Command::Completions(arguments) => manual::completions(arguments),
+        Command::Man(arguments) => manual::man(arguments),
     };
     match result {
         Ok(outcome) => outcome.into(),

@@ -1,11 +1,17 @@
 //! How things look: styles, tables, records in a line.
 
-use std::io::{self, Write};
+use std::{
+    borrow::Cow,
+    io::{self, Write},
+};
 
 use anstyle::{AnsiColor, Style};
 use recount_core::{Instant, delivery::MessageDeliveryRecord};
 use serde_json::Value;
+use textwrap::{Options, WordSeparator, WordSplitter};
 use unicode_width::UnicodeWidthStr;
+
+use super::looks;
 
 pub(super) const GOOD: Style = AnsiColor::Green.on_default().bold();
 pub(super) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
@@ -29,19 +35,50 @@ pub(super) fn plain(text: &str) -> String {
     text.chars().map(escape).collect()
 }
 
-/// Lines of `name  value`, the names in a column.
+/// Lines of `name  value`, the names in a column, the values wrapped under themselves.
 pub(super) fn fields(out: &mut (impl Write + ?Sized), fields: &[(&str, String)]) -> io::Result<()> {
-    let width = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    indented_fields(out, 2, fields)
+}
+
+/// The same, so many columns to the right.
+pub(super) fn indented_fields(
+    out: &mut (impl Write + ?Sized),
+    indent: usize,
+    fields: &[(&str, String)],
+) -> io::Result<()> {
+    let width = fields.iter().map(|(name, _)| name.width()).max().unwrap_or(0);
+    let start = indent + width + 2;
     for (name, value) in fields {
-        writeln!(out, "  {FAINT}{name:width$}{FAINT:#}  {value}")?;
+        write!(out, "{:indent$}{FAINT}{name:width$}{FAINT:#}  ", "")?;
+        let lines = wrap(value, looks::width().map(|all| all.saturating_sub(start)));
+        for (number, line) in lines.iter().enumerate() {
+            let margin = if number == 0 { 0 } else { start };
+            writeln!(out, "{:margin$}{line}", "")?;
+        }
     }
     Ok(())
 }
 
-/// A table that is printed as it grows: its columns are as wide as the first rows need.
+/// The lines of a text in so many columns; words that are longer stay whole, so that they can be
+/// taken over.
+fn wrap(text: &str, width: Option<usize>) -> Vec<Cow<'_, str>> {
+    match width {
+        None => vec![text.into()],
+        Some(width) => {
+            let separator = WordSeparator::AsciiSpace;
+            let options = Options::new(width.max(1)).break_words(false).word_separator(separator);
+            textwrap::wrap(text, options.word_splitter(WordSplitter::NoHyphenation))
+        }
+    }
+}
+
+/// A table that is printed as it grows: its columns are as wide as the first rows need. Where they
+/// do not fit beside one another, the least important ones are left out.
 pub(super) struct Table<W: Write> {
     out: W,
     widths: Vec<usize>,
+    /// How soon a column may be left out; the highest first, and 0 never.
+    spare: Vec<u8>,
     /// Rows that are held until the widths are known, the heads first.
     held: Vec<Vec<String>>,
     is_open: bool,
@@ -51,9 +88,12 @@ pub(super) struct Table<W: Write> {
 const HELD_ROWS: usize = 200;
 
 impl<W: Write> Table<W> {
-    pub(super) fn new(out: W, heads: &[&str]) -> Self {
-        let held = vec![heads.iter().map(ToString::to_string).collect()];
-        Self { out, widths: vec![0; heads.len()], held, is_open: true }
+    /// A table of columns, each with a head, and how soon it may be left out: the one with the
+    /// highest number first, one with 0 never.
+    pub(super) fn new(out: W, columns: &[(&str, u8)]) -> Self {
+        let held = vec![columns.iter().map(|(head, _)| (*head).to_owned()).collect()];
+        let spare = columns.iter().map(|(_, spare)| *spare).collect();
+        Self { out, widths: vec![0; columns.len()], spare, held, is_open: true }
     }
 
     pub(super) fn row(&mut self, row: Vec<String>) -> io::Result<()> {
@@ -79,6 +119,9 @@ impl<W: Write> Table<W> {
                 *width = (*width).max(cell.width());
             }
         }
+        if let Some(all) = looks::width() {
+            leave_out(&mut self.widths, &self.spare, all);
+        }
         for (index, row) in std::mem::take(&mut self.held).iter().enumerate() {
             self.print(row, (index == 0).then_some(FAINT))?;
         }
@@ -87,12 +130,27 @@ impl<W: Write> Table<W> {
 
     fn print(&mut self, row: &[String], style: Option<Style>) -> io::Result<()> {
         let mut line = String::new();
-        for (cell, width) in row.iter().zip(&self.widths) {
+        for (cell, width) in row.iter().zip(&self.widths).filter(|(_, width)| **width > 0) {
             line.push_str(cell);
             line.extend(std::iter::repeat_n(' ', width.saturating_sub(cell.width()) + 2));
         }
         let line = line.trim_end();
         writeln!(self.out, "{}", style.map_or(line.to_owned(), |style| paint(style, line)))
+    }
+}
+
+/// Takes the width of columns that may be left out, until the others fit beside one another.
+fn leave_out(widths: &mut [usize], spare: &[u8], all: usize) {
+    let is_too_wide = |widths: &[usize]| {
+        let columns = widths.iter().filter(|width| **width > 0);
+        columns.map(|width| width + 2).sum::<usize>() > all + 2
+    };
+    while is_too_wide(widths) {
+        let there = (0..widths.len()).filter(|column| widths[*column] > 0);
+        match there.max_by_key(|column| spare[*column]) {
+            Some(column) if spare[column] > 0 => widths[column] = 0,
+            _ => return,
+        }
     }
 }
 
@@ -190,5 +248,25 @@ mod tests {
         ] {
             assert_eq!(duration(millis), text);
         }
+    }
+
+    #[test]
+    fn columns_that_do_not_fit_are_left_out_the_least_important_first() {
+        let spare = [0, 3, 1, 0];
+        let mut widths = [10, 20, 5, 30];
+        leave_out(&mut widths, &spare, 71);
+        assert_eq!(widths, [10, 20, 5, 30], "they just fit");
+        leave_out(&mut widths, &spare, 70);
+        assert_eq!(widths, [10, 0, 5, 30]);
+        leave_out(&mut widths, &spare, 20);
+        assert_eq!(widths, [10, 0, 0, 30], "what is never left out stays");
+    }
+
+    #[test]
+    fn long_texts_are_wrapped_at_words_and_long_words_stay_whole() {
+        assert_eq!(wrap("one two three", None), ["one two three"]);
+        assert_eq!(wrap("one two three", Some(8)), ["one two", "three"]);
+        assert_eq!(wrap("is 0123456789abcdef here", Some(8)), ["is", "0123456789abcdef", "here"]);
+        assert_eq!(wrap("", Some(8)), [""]);
     }
 }

@@ -108,10 +108,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<Outcome, CliError> {
     options.owner.clone_from(&arguments.owner);
     options.statuses = arguments.status.iter().copied().map(Into::into).collect();
     let View::Deliveries = arguments.view;
-    let source = arguments.reading.source.open()?.rows;
-    let out = BufWriter::new(anstream::stdout().lock());
+    let source = arguments.reading.source.open()?;
+    let out = BufWriter::new(source.progress.output(anstream::stdout().lock()));
     let mut printer = Printer::new(arguments, out);
-    let summary = recount_projections::replay(source, &options, |record| {
+    let summary = recount_projections::replay(source.rows, &options, |record| {
         printer.record(record).map_err(|error| io::Error::other(OutputFailed(error)))
     });
     let result = match summary {
@@ -140,18 +140,7 @@ enum Output<W: Write> {
 impl<'a, W: Write> Printer<'a, W> {
     fn new(arguments: &'a Arguments, out: W) -> Self {
         let out = match arguments.reading.format {
-            Format::Human => Output::Table(Table::new(
-                out,
-                &[
-                    "owner",
-                    "message",
-                    "standing",
-                    "version",
-                    "attempts",
-                    "next look",
-                    "last failure",
-                ],
-            )),
+            Format::Human => Output::Table(Table::new(out, &COLUMNS)),
             Format::Json | Format::Jsonl => Output::Json { out, printed: 0 },
         };
         Self { arguments, out, by_standing: BTreeMap::new() }
@@ -192,6 +181,17 @@ impl<'a, W: Write> Printer<'a, W> {
         }
     }
 }
+
+/// The columns, and how soon one is left out where they do not fit.
+const COLUMNS: [(&str, u8); 7] = [
+    ("owner", 0),
+    ("message", 0),
+    ("standing", 0),
+    ("version", 3),
+    ("attempts", 1),
+    ("next look", 0),
+    ("last failure", 2),
+];
 
 fn cells(record: &MessageDeliveryRecord) -> Vec<String> {
     vec![

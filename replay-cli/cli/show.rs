@@ -12,8 +12,8 @@ use super::{
     error::CliError,
     message::{self, Asked},
     output::{
-        FAINT, STRONG, WARNING, duration, fields, instant, paint, plain, record_json, standing,
-        without_payload, word,
+        FAINT, STRONG, WARNING, duration, fields, indented_fields, instant, paint, plain,
+        record_json, standing, without_payload, word,
     },
     verify::count,
 };
@@ -119,7 +119,7 @@ fn human(out: &mut impl Write, timeline: &Timeline, with_payload: bool) -> io::R
         };
         let lines: Vec<_> =
             lines.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
-        fields(out, &lines)?;
+        indented_fields(out, width + 2, &lines)?;
     }
     writeln!(out, "\n{}", paint(STRONG, "Its record now"))?;
     fields(out, &record_fields(record))?;
@@ -149,10 +149,11 @@ fn human_entry(
     writeln!(out, "{position:width$}  {at}  {after:>10}  {}{by}", paint(STRONG, what))?;
     if let Some(lease) = entry.lost_attempt {
         let warning = paint(WARNING, "no answer was recorded:");
-        writeln!(out, "  {warning} the lease ended at {lease}")?;
+        writeln!(out, "{:width$}  {warning} the lease ended at {lease}", "")?;
     }
     if let Some(why) = entry.ignored {
-        writeln!(out, "  {} {}", paint(WARNING, "it changed nothing:"), why.as_str())?;
+        let warning = paint(WARNING, "it changed nothing:");
+        writeln!(out, "{:width$}  {warning} {}", "", why.as_str())?;
     }
     Ok(())
 }

@@ -7,22 +7,27 @@ use std::{
     thread,
 };
 
-use clap::Args;
+use clap::{Args, ValueHint};
 use recount_core::{
     StreamName,
     log::{
         RowSource,
         jsonl::{JsonlRows, ZstdReader},
-        sqlite::SqliteRows,
+        sqlite::{OpenError, SqliteRows},
     },
 };
 
-use super::{Format, error::CliError};
+use super::{
+    Format,
+    error::CliError,
+    progress::{Progress, Unit},
+};
 
 /// The arguments of every command that reads a log.
 #[derive(Args, Clone, Debug)]
 pub(super) struct Reading {
     /// The log: a .jsonl, .jsonl.zst or SQLite file, or - for standard input
+    #[arg(value_hint = ValueHint::FilePath)]
     pub(super) source: Source,
     /// Threads that examine rows [default: the machine's cores, 4 at most]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
@@ -110,6 +115,8 @@ impl Source {
 pub(super) struct Opened {
     pub(super) rows: Box<dyn RowSource + Send>,
     pub(super) kind: Kind,
+    /// How far the rows are read.
+    pub(super) progress: Progress,
 }
 
 /// How a log is kept.
@@ -201,26 +208,36 @@ impl<R: Read + Send + 'static> Head<R> {
     fn open(self, path: Option<&Path>, stream: Option<&StreamName>) -> Result<Opened, CliError> {
         let kind = self.kind()?;
         let Self { bytes, rest, name } = self;
-        let rows: Box<dyn RowSource + Send> = match (kind, path) {
-            (Kind::Jsonl, _) => Box::new(JsonlRows::new(Cursor::new(bytes).chain(rest))),
-            (Kind::Zstd, _) => match ZstdReader::new(Cursor::new(bytes).chain(rest)) {
+        if let (Kind::Sqlite, Some(path)) = (kind, path) {
+            // Whoever closes a file takes the locks away that SQLite has on it.
+            drop(rest);
+            return open_database(path, stream).map_err(|source| CliError::Database { source });
+        }
+        let length = path.and_then(|path| path.metadata().ok()).map(|file| file.len());
+        let progress = Progress::new(length, Unit::Bytes);
+        let text = progress.reader(Cursor::new(bytes).chain(rest));
+        let rows: Box<dyn RowSource + Send> = match kind {
+            Kind::Jsonl => Box::new(JsonlRows::new(text)),
+            Kind::Zstd => match ZstdReader::new(text) {
                 Ok(text) => Box::new(JsonlRows::new(text)),
                 Err(source) => return Err(CliError::Read { name, source }),
             },
-            (Kind::Sqlite, Some(path)) => {
-                // Whoever closes a file takes the locks away that SQLite has on it.
-                drop(rest);
-                let opened = match stream {
-                    Some(stream) => SqliteRows::open_stream(path, stream),
-                    None => SqliteRows::open(path),
-                };
-                Box::new(opened.map_err(|source| CliError::Database { source })?)
-            }
-            (Kind::Sqlite, None) => {
+            Kind::Sqlite => {
                 let hint = "name the file: part of a database may be in another one beside it";
                 return Err(CliError::OtherFile { name, what: "an SQLite database", hint });
             }
         };
-        Ok(Opened { rows, kind })
+        Ok(Opened { rows, kind, progress })
     }
+}
+
+fn open_database(path: &Path, stream: Option<&StreamName>) -> Result<Opened, OpenError> {
+    let rows = match stream {
+        Some(stream) => SqliteRows::open_stream(path, stream),
+        None => SqliteRows::open(path),
+    }?;
+    let last = rows.last_position().map(|last| last.get() + 1);
+    let progress = Progress::new(last, Unit::Events);
+    let rows = Box::new(progress.rows(rows));
+    Ok(Opened { rows, kind: Kind::Sqlite, progress })
 }

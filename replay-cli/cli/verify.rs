@@ -79,9 +79,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<Outcome, CliError> {
     options.limits = arguments.limits.as_deref().map(read_limits).transpose()?;
     options.expected = arguments.expect;
     options.skip_unknown = arguments.skip_unknown;
-    let source = arguments.reading.source.open()?.rows;
-    let mut printer = Printer { arguments, out: anstream::stdout().lock(), errors: 0, warnings: 0 };
-    let report = recount_projections::verify(source, &options, |finding| {
+    let source = arguments.reading.source.open()?;
+    let out = source.progress.output(anstream::stdout().lock());
+    let mut printer = Printer { arguments, out, errors: 0, warnings: 0 };
+    let report = recount_projections::verify(source.rows, &options, |finding| {
         printer.finding(&finding).map_err(|error| io::Error::other(OutputFailed(error)))
     });
     let report = match report {

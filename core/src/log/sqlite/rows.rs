@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Result, types::ValueRef};
 
 use super::file::{Access, Database, Durability, OpenError};
 use crate::{
-    Digest, StreamName,
+    Digest, Position, StreamName,
     log::{Block, Listed, RowSource},
 };
 
@@ -103,6 +103,11 @@ impl SqliteRows {
         // No stream has the id -1.
         rows.stream = Some(id.unwrap_or(-1));
         Ok(rows)
+    }
+
+    /// The position of the last row of the log when it was opened; `None` of an empty log.
+    pub fn last_position(&self) -> Option<Position> {
+        u64::try_from(self.last).ok().and_then(Position::new)
     }
 
     /// The rows that are in an open database now.
