@@ -16,8 +16,6 @@ use crate::{
     support::Vectors,
 };
 
-const SAMPLE: &[u8] = include_bytes!("vectors/log-sample.jsonl");
-
 /// A folder with the program in it, so to speak.
 pub(crate) struct Shell {
     pub(crate) dir: TempDir,
@@ -100,8 +98,12 @@ fn help_tells_what_there_is() {
         insta::assert_snapshot!("help-demo", shell.run("demo --help"));
         insta::assert_snapshot!("help-verify", shell.run("verify --help"));
         insta::assert_snapshot!("help-replay", shell.run("replay --help"));
+        insta::assert_snapshot!("help-explain", shell.run("explain --help"));
+        insta::assert_snapshot!("help-show", shell.run("show delivery --help"));
         insta::assert_snapshot!("help-copy", shell.run("copy --help"));
         insta::assert_snapshot!("help-repair", shell.run("repair --help"));
+        insta::assert_snapshot!("help-completions", shell.run("completions --help"));
+        insta::assert_snapshot!("help-man", shell.run("man --help"));
     });
 }
 
@@ -492,33 +494,6 @@ fn reading_never_changes_the_source() {
         let names = fs::read_dir(shell.dir.path()).unwrap().count();
         assert_eq!(names, 1, "{arguments} left something behind");
     }
-}
-
-#[test]
-fn a_reader_that_goes_away_is_no_error() {
-    let shell = Shell::new().with("sample.jsonl", SAMPLE.repeat(4));
-    for arguments in
-        ["verify sample.jsonl --format jsonl", "replay sample.jsonl --keep-going --format jsonl"]
-    {
-        let mut command = shell.command(arguments);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        drop(child.stdout.take());
-        let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{arguments}");
-        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{arguments}");
-    }
-}
-
-#[test]
-fn colour_is_for_terminals_that_want_it() {
-    let shell = Shell::new().with("broken.jsonl", broken_log());
-    let with = |name: &str, value: &str| {
-        let output = shell.command("verify broken.jsonl").env(name, value).output().unwrap();
-        output.stdout.contains(&0x1b)
-    };
-    assert!(with("CLICOLOR_FORCE", "1"));
-    assert!(!with("NO_COLOR", "1"));
-    assert!(!with("TERM", "xterm-256color"), "a pipe is no terminal");
 }
 
 #[test]

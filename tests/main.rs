@@ -3,6 +3,7 @@
 mod cli;
 mod copy;
 mod deliveries;
+mod explain;
 #[path = "../benches/generate/mod.rs"]
 mod generate;
 mod house;
@@ -10,6 +11,7 @@ mod invariants;
 mod lab;
 mod large;
 mod processes;
+mod shell;
 mod support;
 mod tamper;
 mod vectors;

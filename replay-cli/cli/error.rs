@@ -36,7 +36,7 @@ pub(super) enum CliError {
     Copy { name: String, source: Box<CopyError> },
     #[error(transparent)]
     Repair { source: RepairError },
-    #[error("{name} cannot be replayed: {source}")]
+    #[error("{name}: {source}")]
     Replay { name: String, source: ReplayError },
     #[error("there is no message {} of {:?} in {name}", .key.message_id, .key.owner_thread_id)]
     NoMessage { name: String, key: MessageDeliveryKey, has_outbox: bool, others: Vec<MessageId> },

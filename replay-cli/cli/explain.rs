@@ -14,9 +14,9 @@ use super::{
     verify::count,
 };
 
-/// Explain where a message stands: why, what moves it next and by when, and what its destination
-/// answered each time
+/// Explain where a message stands, and what its destination answered
 ///
+/// Tells why it stands there, what moves it next and by when, and each attempt with its answer.
 /// It is told as of the last event that is read; no clock is looked at. Only the rows of the
 /// message's outbox are read; that none of them is missing or edited is checked.
 #[derive(Args, Debug)]
@@ -104,27 +104,30 @@ fn told(attempt: &Attempt) -> String {
         Some(None) => ", by a clock that went back".to_owned(),
     };
     let said = attempt.said.as_ref().map(|said| format!(": {}", plain(said)));
-    format!("{asked}: {}{after}{}", answer(attempt), said.unwrap_or_default())
+    let (answer, more) = answer(attempt);
+    format!("{asked}: {answer}{after}{more}{}", said.unwrap_or_default())
 }
 
-fn answer(attempt: &Attempt) -> String {
+/// What came of an attempt, and what more is known of it.
+fn answer(attempt: &Attempt) -> (String, String) {
+    let lease = attempt.lease_until_millis;
     match &attempt.answer {
         Answer::Admitted { receipt } => {
-            format!("admitted, place {} in its queue", receipt.queue_sequence)
+            ("admitted".to_owned(), format!(", place {} in its queue", receipt.queue_sequence))
         }
-        Answer::StillPending => "not done yet".to_owned(),
-        Answer::Settled { outcome } => word(outcome),
-        Answer::Refused { code } => format!("refused ({})", plain(code)),
-        Answer::Failed { reason } => format!("no answer ({})", word(reason)),
-        Answer::Parked { reason, failure: None } => format!("parked ({})", word(reason)),
+        Answer::StillPending => ("not done yet".to_owned(), String::new()),
+        Answer::Settled { outcome } => (word(outcome), String::new()),
+        Answer::Refused { code } => (format!("refused ({})", plain(code)), String::new()),
+        Answer::Failed { reason } => (format!("no answer ({})", word(reason)), String::new()),
+        Answer::Parked { reason, failure: None } => {
+            (format!("parked ({})", word(reason)), String::new())
+        }
         Answer::Parked { reason, failure: Some(failure) } => {
-            format!("no answer ({}), parked ({})", word(failure), word(reason))
+            (format!("no answer ({})", word(failure)), format!(", parked ({})", word(reason)))
         }
-        Answer::Lost => {
-            format!("no answer recorded, its lease ended at {}", attempt.lease_until_millis)
-        }
+        Answer::Lost => ("no answer recorded".to_owned(), format!(", its lease ended at {lease}")),
         Answer::UnderWay => {
-            format!("no answer recorded yet, its lease ends at {}", attempt.lease_until_millis)
+            ("no answer recorded yet".to_owned(), format!(", its lease ends at {lease}"))
         }
     }
 }

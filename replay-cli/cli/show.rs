@@ -199,6 +199,8 @@ fn changes(entry: &TimelineEntry) -> Vec<(String, String)> {
         (words(&change.field), plain(&text))
     };
     let mut lines: Vec<_> = entry.changes.iter().filter(told).map(line).collect();
+    // What matters most goes first.
+    lines.sort_by_key(|(name, _)| name != "status");
     lines.extend(entry.said().map(|said| ("said".to_owned(), plain(&said))));
     lines
 }

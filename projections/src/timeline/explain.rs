@@ -75,9 +75,9 @@ impl About<'_> {
         let began = self.attempts.last().map(|it| it.began_at_millis).unwrap_or_default();
         let number = self.record.retry.attempts;
         let after = if lease >= self.record.deadline_at_millis {
-            "a driver parks it, since that is its deadline"
+            "a driver parks it, since that is its deadline".to_owned()
         } else {
-            "a driver takes it again"
+            self.unless_used_up("takes it again")
         };
         (
             format!("{status}, attempt {number} is under way or was lost"),
@@ -98,29 +98,26 @@ impl About<'_> {
     fn behind(&self) -> Words {
         let id = self.record.predecessor.as_ref().map(ToString::to_string).unwrap_or_default();
         let stands = match &self.timeline.predecessor {
-            None => "which was never prepared".to_owned(),
-            Some(it) => format!("which is {} and not known to be admitted", it.status.as_str()),
+            None => "was never prepared".to_owned(),
+            Some(it) => format!("is {}: neither admitted nor refused yet", it.status.as_str()),
         };
         (
-            format!("pending, behind {id}"),
-            format!("It may go once {id} is admitted or refused, {stands}."),
-            self.unless_deadline(&format!("it is put off again while {id} is neither")),
+            format!("pending, behind {id:?}"),
+            format!("It goes after {id:?}, which {stands}."),
+            self.unless_deadline(&format!("a driver puts it off again while {id:?} is neither")),
         )
     }
 
     fn pending(&self) -> Words {
         let retry = &self.record.retry;
-        let max = self.record.policy.max_automatic_attempts;
-        let why = match retry.last_failure {
+        let mut why = match retry.last_failure {
             Some(reason) => format!("{} {}", self.last_attempt(reason), self.attempts_used()),
-            None if retry.generation > 0 => format!("It was recovered{}.", self.by_whom("by ")),
             None => "Nobody has tried it yet.".to_owned(),
         };
-        let next = if retry.automatic_attempts >= max {
-            "a driver parks it, since no automatic attempt is left".to_owned()
-        } else {
-            format!("a driver makes attempt {}", retry.attempts + 1)
-        };
+        if retry.generation > 0 && retry.automatic_attempts == 0 {
+            why.push_str(&format!(" It was recovered{}.", self.by_whom()));
+        }
+        let next = self.unless_used_up(&format!("makes attempt {}", retry.attempts + 1));
         ("pending, to be delivered".to_owned(), why, self.unless_deadline(&next))
     }
 
@@ -188,7 +185,7 @@ impl About<'_> {
             ),
         };
         if parked.is_some_and(|parked| parked.by == ParkedBy::Park) {
-            why.push_str(&format!(" It was parked at {at}{}{}.", self.by_whom("by "), self.said()));
+            why.push_str(&format!(" It was parked at {at}{}{}.", self.by_whom(), self.said()));
         } else {
             let failure = parked.and_then(|parked| parked.retry_reason);
             if let Some(reason) = failure.or(record.retry.last_failure) {
@@ -202,6 +199,15 @@ impl About<'_> {
              {again} again at once."
         );
         (standing.to_owned(), why, next)
+    }
+
+    /// What a driver does, if it may still try.
+    fn unless_used_up(&self, what: &str) -> String {
+        let used = self.record.retry.automatic_attempts;
+        if used >= self.record.policy.max_automatic_attempts {
+            return "a driver parks it, since no automatic attempt is left".to_owned();
+        }
+        format!("a driver {what}")
     }
 
     /// What a driver does when it looks next, unless the deadline has come by then.
@@ -246,9 +252,9 @@ impl About<'_> {
         applied.map(|entry| entry.event.at()).unwrap_or_default()
     }
 
-    fn by_whom(&self, word: &str) -> String {
+    fn by_whom(&self) -> String {
         let applied = self.timeline.entries.iter().rfind(|entry| entry.ignored.is_none());
         let actor = applied.and_then(|entry| entry.metadata.actor.as_ref());
-        actor.map(|actor| format!(" {word}{actor}")).unwrap_or_default()
+        actor.map(|actor| format!(" by {actor}")).unwrap_or_default()
     }
 }
