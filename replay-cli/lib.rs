@@ -16,7 +16,9 @@ pub use recount_core::{
     Unchecked, UnknownInvariant, canonicalize, delivery, log, service, write_row,
 };
 pub use recount_projections::{
-    Coverage, DeliveryView, ExpectError, Expected, Finding, Rebuilt, ReplayError, ReplayOptions,
-    ReplaySummary, Report, Resumed, Rule, Rules, SaveError, Saved, SetAside, UnknownRule, Unusable,
-    VerifyOptions, ViewError, replay, verify,
+    Answer, Attempt, Coverage, DeliveryView, ExpectError, Expected, Explanation, FieldChange,
+    Finding, Named, Question, Rebuilt, ReplayError, ReplayOptions, ReplaySummary, Report, Resumed,
+    Rule, Rules, SaveError, Saved, SetAside, Spread, Stats, StatsOptions, Timeline, TimelineEntry,
+    TimelineOptions, UnknownRule, Until, UntilError, Unusable, VerifyOptions, ViewError, replay,
+    stats, timeline, verify,
 };

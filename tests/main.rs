@@ -12,6 +12,7 @@ mod lab;
 mod large;
 mod processes;
 mod shell;
+mod stats;
 mod support;
 mod tamper;
 mod vectors;

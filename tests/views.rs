@@ -10,9 +10,13 @@ use std::sync::Arc;
 use futures_executor::block_on;
 use proptest::{collection::vec, prelude::*, sample::Index};
 use recount::{
-    DeliveryView, Digest,
+    DeliveryView, Digest, Resumed,
     delivery::MessageDeliveryRecord,
-    log::{EventLog, LogHead, MemoryLog, jsonl::JsonlRows},
+    log::{
+        EventLog, LogHead, MemoryLog,
+        jsonl::{JsonlLog, JsonlRows},
+        sqlite::SqliteLog,
+    },
     replay,
     service::DueIndex,
 };
@@ -64,6 +68,34 @@ fn g1_a_view_is_the_same_in_one_pass_in_several_and_from_any_checkpoint() {
         }
         Ok(())
     });
+}
+
+#[test]
+fn a_view_follows_any_log_and_resumes_on_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::with_strangers(2);
+    let expected = state(&caught_up(&world.log()));
+    let logs: [Arc<dyn EventLog>; 2] = [
+        Arc::new(SqliteLog::open(folder.path().join("log.db")).unwrap()),
+        Arc::new(JsonlLog::open(folder.path().join("log.jsonl")).unwrap()),
+    ];
+    let (first, rest) = world.batches.split_at(world.batches.len() / 2);
+    let path = folder.path().join("checkpoint");
+    for log in logs {
+        append(&*log, first);
+        let view = DeliveryView::new(log.clone());
+        block_on(view.catch_up()).unwrap();
+        block_on(view.save(&path)).unwrap();
+        append(&*log, rest);
+        block_on(view.catch_up()).unwrap();
+        assert!(state(&view) == expected);
+        let (resumed, how) = block_on(DeliveryView::resume(log, &path)).unwrap();
+        assert!(
+            matches!(how, Resumed::From(head) if head.position.get() + 1 == first.len() as u64)
+        );
+        block_on(resumed.catch_up()).unwrap();
+        assert!(state(&resumed) == expected, "a checkpoint is good for whatever keeps the log");
+    }
 }
 
 #[test]
@@ -181,7 +213,7 @@ fn folding_anew_finds_a_state_that_the_log_does_not_fold_to() {
     block_on(view.save(&path)).unwrap();
     checkpoints::forge(&path, |text| text.replacen("\"attempts\":1", "\"attempts\":7", 1));
     let (forged, resumed) = block_on(DeliveryView::resume(log.clone(), &path)).unwrap();
-    assert!(matches!(resumed, recount::Resumed::From(_)), "its digest is right: {resumed:?}");
+    assert!(matches!(resumed, Resumed::From(_)), "its digest is right: {resumed:?}");
     let rebuilt = block_on(forged.rebuild()).unwrap();
     assert!(!rebuilt.is_same());
     assert_eq!((rebuilt.after, forged.digest(), rebuilt.head), (right, right, forged.head()));

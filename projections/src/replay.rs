@@ -3,18 +3,13 @@
 use std::io;
 
 use recount_core::{
-    Digest, DomainEvent, StreamName, ThreadId,
-    delivery::{MessageDeliveryRecord, MessageDeliveryStatus, Outbox},
+    Digest, StreamName, ThreadId,
+    delivery::{MessageDeliveryRecord, MessageDeliveryStatus},
     log::{Place, RowSource},
 };
 use serde::Serialize;
 
-use crate::{
-    Rules, Until,
-    examine::{Examined, ExaminedRow, Examiner, Unreadable},
-    scan::{Content, scan},
-    verify::{Chain, StreamIndex, outbox},
-};
+use crate::{Until, walk::Walk};
 
 /// How a log is replayed.
 ///
@@ -47,12 +42,6 @@ impl Default for ReplayOptions {
     /// One job, all records as they are at the end, and the first bad event ends it.
     fn default() -> Self {
         Self { jobs: 1, keep_going: false, until: None, owner: None, statuses: Vec::new() }
-    }
-}
-
-impl ReplayOptions {
-    fn wants(&self, record: &MessageDeliveryRecord) -> bool {
-        self.statuses.is_empty() || self.statuses.contains(&record.status)
     }
 }
 
@@ -122,130 +111,42 @@ pub fn replay(
     options: &ReplayOptions,
     record: impl FnMut(&MessageDeliveryRecord) -> io::Result<()>,
 ) -> Result<ReplaySummary, ReplayError> {
-    let only = options.owner.as_ref().map(StreamName::delivery);
-    let examiner = Examiner { only: only.as_deref(), ..Examiner::of(Rules::REPLAY) };
-    let summary = ReplaySummary::default();
-    let mut replayer = Replayer { options, record, chain: Chain::default(), summary };
-    let scanned = scan(
-        source,
-        options.jobs,
-        |line| examiner.examine(line),
-        |line| {
-            replayer.chain.next_line();
-            match &line.content {
-                Content::Examined(row) => replayer.line(row, line.offset),
-                Content::Oversized { length } => {
-                    Ok(replayer.unreadable(&Unreadable::oversized(*length), line.offset)?)
-                }
-            }
-        },
-    );
-    match scanned {
-        Ok(()) | Err(End::Reached) => replayer.finish(),
-        Err(End::Failed(error)) => Err(error),
-    }
+    let mut records = Records { options, record, handed_over: 0 };
+    let walk = Walk {
+        jobs: options.jobs,
+        keep_going: options.keep_going,
+        until: options.until,
+        only: options.owner.as_ref().map(StreamName::delivery),
+    };
+    let walked = walk.through(source, |_, _, followed| {
+        let record = followed.map(|it| it.record).filter(|it| it.status.is_finished());
+        record.map_or(Ok(()), |finished| records.hand_over(finished))
+    })?;
+    walked.unfinished().into_iter().try_for_each(|record| records.hand_over(record))?;
+    Ok(ReplaySummary {
+        events: walked.events,
+        records: records.handed_over,
+        skipped: walked.skipped,
+        ignored: walked.ignored,
+        last_position: walked.last_position,
+        log_id: walked.log_id,
+    })
 }
 
-/// Why the rows are not read to their end.
-enum End {
-    /// What is wanted was read.
-    Reached,
-    Failed(ReplayError),
-}
-
-impl<E: Into<ReplayError>> From<E> for End {
-    fn from(error: E) -> Self {
-        Self::Failed(error.into())
-    }
-}
-
-struct Replayer<'a, F> {
+/// Hands records over that are wanted.
+struct Records<'a, F> {
     options: &'a ReplayOptions,
     record: F,
-    chain: Chain,
-    summary: ReplaySummary,
+    handed_over: u64,
 }
 
-impl<F: FnMut(&MessageDeliveryRecord) -> io::Result<()>> Replayer<'_, F> {
-    fn line(&mut self, examined: &Examined, offset: Option<u64>) -> Result<(), End> {
-        let row = match examined {
-            Ok(row) => row,
-            Err(line) => return Ok(self.unreadable(line, offset)?),
-        };
-        if self.options.until.is_some_and(|until| until.is_past(row.position)) {
-            return Err(End::Reached);
-        }
-        let (stream, links) = self.chain.check(row);
-        if let Some((rule, why)) = links.error() {
-            return Ok(self.bad(self.chain.place(row, offset), format!("{rule}: {why}"))?);
-        }
-        self.summary.log_id.get_or_insert(row.stated);
-        let recorded_at = self.chain.stream_mut(stream).recorded_at();
-        if self.options.until.is_some_and(|until| !until.includes(row.position, recorded_at)) {
-            return Ok(());
-        }
-        self.summary.events += 1;
-        self.summary.last_position = Some(row.position.get());
-        Ok(self.event(stream, row, offset)?)
-    }
-
-    fn event(
-        &mut self,
-        stream: StreamIndex,
-        row: &ExaminedRow,
-        offset: Option<u64>,
-    ) -> Result<(), ReplayError> {
-        let event = match &row.event {
-            Some(Ok(DomainEvent::Delivery(event))) => event,
-            Some(Err(undecodable)) => {
-                return self.bad(self.chain.place(row, offset), undecodable.error.to_string());
-            }
-            None => return Ok(()),
-        };
-        let Ok(outbox) = outbox(self.chain.stream_mut(stream), event) else {
-            self.summary.ignored += 1;
-            return Ok(());
-        };
-        let Ok(followed) = outbox.follow(event) else {
-            self.summary.ignored += 1;
-            return Ok(());
-        };
-        let is_finished = followed.record.status.is_finished();
-        if is_finished && let Some(finished) = outbox.forget(event.message_id()) {
-            self.hand_over(&finished)?;
-        }
-        Ok(())
-    }
-
-    fn unreadable(&mut self, line: &Unreadable, offset: Option<u64>) -> Result<(), ReplayError> {
-        let place = self.chain.place_of(line, offset);
-        self.bad(place, line.to_string())
-    }
-
-    fn bad(&mut self, place: Place, why: String) -> Result<(), ReplayError> {
-        if !self.options.keep_going {
-            return Err(ReplayError::Bad { place, why });
-        }
-        self.summary.skipped += 1;
-        Ok(())
-    }
-
+impl<F: FnMut(&MessageDeliveryRecord) -> io::Result<()>> Records<'_, F> {
     fn hand_over(&mut self, record: &MessageDeliveryRecord) -> io::Result<()> {
-        if self.options.wants(record) {
-            self.summary.records += 1;
+        let statuses = &self.options.statuses;
+        if statuses.is_empty() || statuses.contains(&record.status) {
+            self.handed_over += 1;
             (self.record)(record)?;
         }
         Ok(())
-    }
-
-    fn finish(mut self) -> Result<ReplaySummary, ReplayError> {
-        let chain = std::mem::take(&mut self.chain);
-        let outboxes = chain.streams().iter().filter_map(|state| state.outbox.as_ref());
-        let mut unfinished: Vec<_> = outboxes.flat_map(Outbox::records).collect();
-        unfinished.sort_unstable_by(|left, right| left.key.cmp(&right.key));
-        for record in unfinished {
-            self.hand_over(record)?;
-        }
-        Ok(self.summary)
     }
 }

@@ -2,9 +2,13 @@
 
 use clap::{Args, ValueHint};
 use recount_core::{StreamName, delivery::MessageDeliveryKey};
-use recount_projections::{ReplayError, Timeline, TimelineOptions, Until};
+use recount_projections::{ReplayError, Timeline, TimelineOptions};
 
-use super::{Format, Outcome, error::CliError, source::Source};
+use super::{
+    Format, Outcome,
+    error::CliError,
+    source::{Looking, Source},
+};
 
 /// The arguments of every command about one message.
 #[derive(Args, Debug)]
@@ -16,13 +20,8 @@ pub(super) struct Asked {
     /// is written %2F
     #[arg(value_name = "KEY")]
     key: MessageDeliveryKey,
-    /// Look at the log as it was: up to a position, or what was recorded by a time
-    #[arg(long, value_name = "POSITION|TIME")]
-    until: Option<Until>,
-    /// Skip and count events of the outbox that cannot be read or do not fit; the exit status is
-    /// then 2
-    #[arg(long)]
-    keep_going: bool,
+    #[command(flatten)]
+    looking: Looking,
     /// How the result is printed
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: Format,
@@ -34,7 +33,7 @@ impl Asked {
         let stream = StreamName::delivery(&self.key.owner_thread_id);
         let rows = self.source.open_stream(&stream)?.rows;
         let mut options = TimelineOptions::default();
-        (options.until, options.keep_going) = (self.until, self.keep_going);
+        (options.until, options.keep_going) = (self.looking.until, self.looking.keep_going);
         let timeline = recount_projections::timeline(rows, &self.key, &options).map_err(
             |error| match error {
                 ReplayError::Io(error) => self.source.unreadable(error),

@@ -14,6 +14,7 @@ mod repair;
 mod replay;
 mod show;
 mod source;
+mod stats;
 mod verify;
 
 use std::{io, process::ExitCode};
@@ -67,6 +68,7 @@ enum Command {
     Replay(replay::Arguments),
     Explain(explain::Arguments),
     Show(show::Arguments),
+    Stats(stats::Arguments),
     Copy(copy::Arguments),
     Repair(repair::Arguments),
     Completions(manual::Completions),
@@ -102,6 +104,7 @@ pub fn run() -> ExitCode {
         Command::Replay(arguments) => replay::run(arguments),
         Command::Explain(arguments) => explain::run(arguments),
         Command::Show(arguments) => show::run(arguments),
+        Command::Stats(arguments) => stats::run(arguments),
         Command::Copy(arguments) => copy::run(arguments),
         Command::Repair(arguments) => repair::run(arguments),
         Command::Completions(arguments) => manual::completions(arguments),

@@ -11,14 +11,14 @@ use recount_core::{
     ThreadId,
     delivery::{MessageDeliveryRecord, MessageDeliveryStatus},
 };
-use recount_projections::{ReplayError, ReplayOptions, ReplaySummary, Until};
+use recount_projections::{ReplayError, ReplayOptions, ReplaySummary};
 use serde_json::json;
 
 use super::{
     Format, Outcome,
     error::CliError,
     output::{STRONG, Table, WARNING, instant, paint, plain, record_json, standing, word},
-    source::Reading,
+    source::{Looking, Reading},
     verify::{OutputFailed, count, tell_apart},
 };
 
@@ -33,18 +33,17 @@ pub(super) struct Arguments {
     /// Which view is rebuilt
     #[arg(long, value_enum, default_value_t)]
     view: View,
-    /// Look at the log as it was: up to a position, or what was recorded by a time
-    #[arg(long, value_name = "POSITION|TIME")]
-    until: Option<Until>,
     /// Only messages of this owner
     #[arg(long, value_name = "THREAD")]
     owner: Option<ThreadId>,
     /// Only messages that stand so
     #[arg(long, value_enum, value_delimiter = ',')]
     status: Vec<Status>,
-    /// Skip and count events that cannot be read or do not fit; the exit status is then 2
+    /// Show what was delivered in records, too
     #[arg(long)]
-    keep_going: bool,
+    payload: bool,
+    #[command(flatten)]
+    looking: Looking,
     #[command(flatten)]
     reading: Reading,
 }
@@ -54,10 +53,10 @@ impl Arguments {
     pub(super) fn of(path: &Path) -> Self {
         Self {
             view: View::Deliveries,
-            until: None,
             owner: None,
             status: Vec::new(),
-            keep_going: false,
+            payload: false,
+            looking: Looking::default(),
             reading: Reading::of(path),
         }
     }
@@ -103,8 +102,7 @@ Examples:
 pub(super) fn run(arguments: &Arguments) -> Result<Outcome, CliError> {
     let mut options = ReplayOptions::default();
     options.jobs = arguments.reading.jobs();
-    options.keep_going = arguments.keep_going;
-    options.until = arguments.until;
+    (options.until, options.keep_going) = (arguments.looking.until, arguments.looking.keep_going);
     options.owner.clone_from(&arguments.owner);
     options.statuses = arguments.status.iter().copied().map(Into::into).collect();
     let View::Deliveries = arguments.view;
@@ -152,7 +150,7 @@ impl<'a, W: Write> Printer<'a, W> {
             Output::Table(table) => table.row(cells(record)),
             Output::Json { out, printed } => {
                 *printed += 1;
-                let value = record_json(record, self.arguments.reading.payload);
+                let value = record_json(record, self.arguments.payload);
                 match (self.arguments.reading.format, *printed) {
                     (Format::Jsonl, _) => writeln!(out, "{value}"),
                     (_, 1) => write!(out, "{{\"records\":[\n{value}"),

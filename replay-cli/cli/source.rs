@@ -16,6 +16,7 @@ use recount_core::{
         sqlite::{OpenError, SqliteRows},
     },
 };
+use recount_projections::Until;
 
 use super::{
     Format,
@@ -35,16 +36,24 @@ pub(super) struct Reading {
     /// How the result is printed
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: Format,
-    /// Show what was delivered in records, too
+}
+
+/// The arguments of every command that looks at what a log folds to.
+#[derive(Args, Clone, Debug, Default)]
+pub(super) struct Looking {
+    /// Look at the log as it was: up to a position, or what was recorded by a time
+    #[arg(long, value_name = "POSITION|TIME")]
+    pub(super) until: Option<Until>,
+    /// Skip and count events that cannot be read or do not fit; the exit status is then 2
     #[arg(long)]
-    pub(super) payload: bool,
+    pub(super) keep_going: bool,
 }
 
 impl Reading {
     /// Those of a plain command on a file.
     pub(super) fn of(path: &Path) -> Self {
         let source = Source(path.display().to_string());
-        Self { source, jobs: None, format: Format::Human, payload: false }
+        Self { source, jobs: None, format: Format::Human }
     }
 
     /// How many threads examine rows.

@@ -44,6 +44,9 @@ pub(super) struct Arguments {
     /// How many violations, and how many warnings, are printed for people; all are counted
     #[arg(long, value_name = "N", default_value_t = 20)]
     findings: u64,
+    /// Show what was delivered in records, too
+    #[arg(long)]
+    payload: bool,
     #[command(flatten)]
     reading: Reading,
 }
@@ -59,6 +62,7 @@ impl Arguments {
             limits: None,
             skip_unknown: false,
             findings: 20,
+            payload: false,
         }
     }
 }
@@ -153,7 +157,7 @@ impl<W: Write> Printer<'_, W> {
 
     fn finding_json(&self, finding: &Finding) -> Value {
         let record = |record: &Option<Box<_>>| {
-            record.as_ref().map(|record| record_json(record, self.arguments.reading.payload))
+            record.as_ref().map(|record| record_json(record, self.arguments.payload))
         };
         json!({
             "kind": "finding",

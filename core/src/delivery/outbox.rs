@@ -78,6 +78,8 @@ pub enum OutboxCommand {
 pub struct Followed<'a> {
     /// The message's record after it.
     pub record: &'a MessageDeliveryRecord,
+    /// Whether a lease was held before it.
+    pub was_leased: bool,
     /// The end of a lease that nothing was heard of, which the event shows (D12).
     pub lost_attempt: Option<Instant>,
 }
@@ -292,6 +294,7 @@ impl Outbox {
             None if self.forgotten.contains(id) => return Err(Ignored::Finished),
             None => return Err(Ignored::Unknown),
         };
+        let was_leased = record.lease_until_millis.is_some();
         let lost_attempt = record.lost_attempt(event);
         if let Evolved::Ignored(why) = record.evolve(event) {
             return Err(why);
@@ -300,7 +303,7 @@ impl Outbox {
             let (pending, _) = self.counts.of(record.envelope.is_worker_update());
             *pending = pending.saturating_sub(1);
         }
-        Ok(Followed { record, lost_attempt })
+        Ok(Followed { record, was_leased, lost_attempt })
     }
 
     fn begin(&mut self, prepared: &Prepared) -> Result<Followed<'_>, Ignored> {
@@ -320,7 +323,7 @@ impl Outbox {
         *pending += 1;
         *retained += 1;
         match place.insert(Kept::Record(Box::new(MessageDeliveryRecord::of(prepared)))) {
-            Kept::Record(record) => Ok(Followed { record, lost_attempt: None }),
+            Kept::Record(record) => Ok(Followed { record, was_leased: false, lost_attempt: None }),
             Kept::SetAside => Err(Ignored::SetAside),
         }
     }

@@ -88,7 +88,7 @@ impl<F: FnMut(Finding) -> io::Result<()>> Verifier<'_, F> {
             }
             Legal::Ok | Legal::Violation(_) => {}
         }
-        let Followed { record, lost_attempt } = match outbox.follow(event) {
+        let Followed { record, lost_attempt, .. } = match outbox.follow(event) {
             Ok(followed) => followed,
             Err(why) => {
                 *self.coverage.ignored.entry(why.as_str()).or_default() += 1;
