@@ -17,7 +17,7 @@ use serde_json::json;
 use super::{
     Format, Outcome,
     error::CliError,
-    output::{STRONG, Table, WARNING, instant, paint, plain, record_json, standing, word},
+    output::{STRONG, Table, WARNING, instant, paint, record_json, standing, word},
     source::{Looking, Reading},
     verify::{OutputFailed, count, tell_apart},
 };
@@ -181,9 +181,8 @@ impl<'a, W: Write> Printer<'a, W> {
 }
 
 /// The columns, and how soon one is left out where they do not fit.
-const COLUMNS: [(&str, u8); 7] = [
-    ("owner", 0),
-    ("message", 0),
+const COLUMNS: [(&str, u8); 6] = [
+    ("key", 0),
     ("standing", 0),
     ("version", 3),
     ("attempts", 1),
@@ -193,8 +192,7 @@ const COLUMNS: [(&str, u8); 7] = [
 
 fn cells(record: &MessageDeliveryRecord) -> Vec<String> {
     vec![
-        plain(&record.key.owner_thread_id),
-        plain(&record.key.message_id),
+        record.key.to_string(),
         standing(record),
         record.version.to_string(),
         record.retry.attempts.to_string(),

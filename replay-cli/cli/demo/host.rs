@@ -53,6 +53,12 @@ impl<'a> Host<'a> {
         self.tally
     }
 
+    /// A message that waits for a person, the first in the order of the keys.
+    pub(super) fn parked(&self) -> Option<MessageDeliveryKey> {
+        let parked = self.records().filter(|it| it.park_reason.is_some());
+        parked.map(|record| record.key.clone()).min()
+    }
+
     pub(super) fn prepare_all(&mut self) -> Result<(), CliError> {
         for Planned { mut message, steps } in plan(&mut self.random, self.now) {
             self.wait(20);

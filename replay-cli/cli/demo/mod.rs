@@ -9,7 +9,10 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
-use recount_core::log::{EventLog, jsonl::JsonlLog, sqlite::SqliteLog};
+use recount_core::{
+    delivery::MessageDeliveryKey,
+    log::{EventLog, jsonl::JsonlLog, sqlite::SqliteLog},
+};
 
 use super::{
     Outcome,
@@ -77,6 +80,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Outcome, CliError> {
     let mut host = Host::new(&*log, arguments.seed);
     host.prepare_all()?;
     host.work_until_nothing_moves()?;
+    let parked = host.parked();
     let tally = host.tally();
     drop(log);
     let out = &mut anstream::stdout();
@@ -86,7 +90,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Outcome, CliError> {
     let verified = verify::run(&verify::Arguments::of(&path))?;
     heading(out, "What does it fold to?", "replay", &path)?;
     let replayed = replay::run(&replay::Arguments::of(&path))?;
-    write_next(out, &path, arguments.log).map_err(CliError::Output)?;
+    write_next(out, &path, arguments.log, parked.as_ref()).map_err(CliError::Output)?;
     Ok(if verified == Outcome::Holds { replayed } else { verified })
 }
 
@@ -138,11 +142,23 @@ fn program() -> String {
     std::env::args().next().unwrap_or_else(|| "recount".to_owned())
 }
 
-fn write_next(out: &mut impl io::Write, path: &Path, kind: Kind) -> io::Result<()> {
+fn write_next(
+    out: &mut impl io::Write,
+    path: &Path,
+    kind: Kind,
+    parked: Option<&MessageDeliveryKey>,
+) -> io::Result<()> {
     let (program, text) = (program(), path.with_extension("jsonl"));
     let (path, text) = (path.display(), text.display());
-    let mut commands =
-        vec![(format!("{program} replay {path} --format jsonl"), "every record, for machines")];
+    let mut commands = Vec::new();
+    if let Some(key) = parked {
+        commands.extend([
+            (format!("{program} explain {path} {key}"), "why a message is parked"),
+            (format!("{program} show delivery {path} {key}"), "all that happened to it"),
+        ]);
+    }
+    commands
+        .push((format!("{program} stats {path}"), "what happened how often, and how long it took"));
     if let Kind::Sqlite = kind {
         commands.push((format!("{program} copy {path} {text}"), "the same log as a text"));
     }
