@@ -14,6 +14,32 @@ use super::{Attempt, Timeline, attempt::summary};
 /// Where a message stands, why, what moves it next, and by when.
 ///
 /// The words are for people and may change; the facts are in the record.
+///
+/// # Examples
+///
+/// ```
+/// use recount_core::{
+///     DomainEvent, EventBatch, EventDraft, Metadata, Position, StreamName,
+///     delivery::OutboxLimits, log::jsonl::JsonlRows, write_row,
+/// };
+/// use recount_projections::{Explanation, TimelineOptions, timeline};
+/// # use recount_core::doc::message;
+///
+/// let message = message("m-1");
+/// let (key, at) = (message.key.clone(), message.created_at_millis);
+/// let prepared = message.decide(&OutboxLimits::default())?;
+/// let draft = EventDraft::of(&DomainEvent::Delivery(prepared.into()), Metadata::default());
+/// let stream = StreamName::delivery(&key.owner_thread_id);
+/// let batch = EventBatch::seal(stream, None, [draft], at)?;
+/// let mut text = Vec::new();
+/// write_row(&mut text, Position::ZERO, &batch.events()[0]);
+///
+/// let timeline = timeline(JsonlRows::new(&*text), &key, &TimelineOptions::default())?;
+/// let explanation = Explanation::of(&timeline).expect("it was prepared");
+/// assert_eq!(explanation.why, "Nobody has tried it yet.");
+/// assert_eq!((explanation.by, explanation.attempts.len()), (Some(at), 0));
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

@@ -26,6 +26,7 @@ use recount_core::{
 };
 
 use fold::{Fold, NeedsHistory};
+use store::Loaded;
 
 /// The deliveries of a log, folded as it grows.
 ///
@@ -126,12 +127,9 @@ impl DeliveryView {
         path: impl AsRef<Path>,
     ) -> Result<(Self, Resumed), ReadError> {
         let (fold, resumed) = match store::load(&*log, path.as_ref()).await? {
-            Ok(Some(fold)) => match fold.head {
-                Some(head) => (fold, Resumed::From(head)),
-                None => (fold, Resumed::Nothing),
-            },
-            Ok(None) => (Fold::default(), Resumed::Nothing),
-            Err(why) => (Fold::default(), Resumed::Ignored(why)),
+            Loaded::Usable(fold, head) => (*fold, Resumed::From(head)),
+            Loaded::Nothing => (Fold::default(), Resumed::Nothing),
+            Loaded::Unusable(why) => (Fold::default(), Resumed::Ignored(why)),
         };
         Ok((Self::of(log, fold), resumed))
     }

@@ -36,39 +36,45 @@ pub struct Saved {
     pub kept: Option<PathBuf>,
 }
 
-/// Reads a checkpoint and holds it against a log.
-pub(super) async fn load(
-    log: &dyn EventLog,
-    path: &Path,
-) -> Result<Result<Option<Fold>, Unusable>, ReadError> {
-    let bytes = match fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Ok(None)),
-        Err(source) => return Ok(Err(Unusable::Unreadable { source })),
-    };
-    let fold = match checkpoint::read(&bytes) {
-        Ok(fold) => fold,
-        Err(why) => return Ok(Err(why)),
-    };
-    Ok(check(log, &fold).await?.map_or(Ok(Some(fold)), Err))
+/// What a file is to a log.
+pub(super) enum Loaded {
+    Nothing,
+    /// A state of the log's, and where it stands.
+    Usable(Box<Fold>, LogHead),
+    Unusable(Unusable),
 }
 
-/// Why a state is none of a log's.
-async fn check(log: &dyn EventLog, fold: &Fold) -> Result<Option<Unusable>, ReadError> {
+/// Reads a checkpoint and holds it against a log.
+pub(super) async fn load(log: &dyn EventLog, path: &Path) -> Result<Loaded, ReadError> {
+    let read = match fs::read(path) {
+        Ok(bytes) => checkpoint::read(&bytes),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Loaded::Nothing),
+        Err(source) => Err(Unusable::Unreadable { source }),
+    };
+    let fold = match read {
+        Ok(fold) => fold,
+        Err(why) => return Ok(Loaded::Unusable(why)),
+    };
+    Ok(match check(log, &fold).await? {
+        Ok(head) => Loaded::Usable(fold.into(), head),
+        Err(why) => Loaded::Unusable(why),
+    })
+}
+
+/// Where a state stands in a log, or why it is none of its.
+async fn check(log: &dyn EventLog, fold: &Fold) -> Result<Result<LogHead, Unusable>, ReadError> {
     let (Some(head), Some(found)) = (fold.head, fold.log_id) else {
-        return Ok(Some(Unusable::NotOne));
+        return Ok(Err(Unusable::NotOne));
     };
     let position = head.position;
-    let Some(log_id) = digest_at(log, Position::ZERO).await? else {
-        return Ok(Some(Unusable::Ahead { position }));
-    };
-    if log_id != found {
-        return Ok(Some(Unusable::OtherLog { found, log: log_id }));
-    }
-    Ok(match digest_at(log, position).await? {
-        None => Some(Unusable::Ahead { position }),
-        Some(digest) if digest == head.digest => None,
-        Some(log) => Some(Unusable::Stale { position, found: head.digest, log }),
+    Ok(match digest_at(log, Position::ZERO).await? {
+        None => Err(Unusable::Ahead { position }),
+        Some(log_id) if log_id != found => Err(Unusable::OtherLog { found, log: log_id }),
+        Some(_) => match digest_at(log, position).await? {
+            None => Err(Unusable::Ahead { position }),
+            Some(digest) if digest == head.digest => Ok(head),
+            Some(log) => Err(Unusable::Stale { position, found: head.digest, log }),
+        },
     })
 }
 
@@ -117,9 +123,7 @@ pub(super) async fn make_way(
     log: &dyn EventLog,
     path: &Path,
 ) -> Result<Option<PathBuf>, SaveError> {
-    if load(log, path).await?.is_ok() {
-        return Ok(None);
-    }
+    let Loaded::Unusable(_) = load(log, path).await? else { return Ok(None) };
     let kept = keep(path).map_err(|source| SaveError::Keep { path: path.to_owned(), source });
     kept.map(Some)
 }
