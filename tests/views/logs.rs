@@ -29,13 +29,13 @@ pub(crate) struct World {
 impl World {
     /// A log that keeps every rule.
     pub(crate) fn plain(seed: u64) -> Self {
-        Self::new(seed, |_, events| events)
+        Self::new(seed, 1_500, |_, events| events)
     }
 
     /// The same with events that nobody decided: messages prepared again after their end, of other
     /// outboxes, events of messages that never were, and types that are not known.
     pub(crate) fn with_strangers(seed: u64) -> Self {
-        Self::new(seed, |seed, events| {
+        Self::new(seed, 600, |seed, events| {
             let mut all = Vec::new();
             for (index, event) in events.iter().enumerate() {
                 all.push(event.clone());
@@ -58,9 +58,8 @@ impl World {
         })
     }
 
-    fn new(seed: u64, add: impl Fn(u64, Vec<Happened>) -> Vec<Happened>) -> Self {
-        let plan =
-            Plan { events: 1_500, streams: 30, seed, live: 40, unfinished: 60, ..Plan::default() };
+    fn new(seed: u64, events: u64, add: impl Fn(u64, Vec<Happened>) -> Vec<Happened>) -> Self {
+        let plan = Plan { events, streams: 30, seed, live: 40, unfinished: 60, ..Plan::default() };
         let mut text = Vec::new();
         plan.write(&mut text).unwrap();
         let events =

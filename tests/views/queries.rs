@@ -228,8 +228,8 @@ fn an_outbox_with_an_event_that_is_not_understood_is_set_aside_and_others_go_on(
     assert_eq!(block_on(view.next_deadline(Some(&first))).unwrap(), None);
     let [aside] = &view.set_aside()[..] else { panic!("{:?}", view.set_aside()) };
     let expected = format!(
-        "delivery-{first} is set aside since position 1500, and 0 later events: unknown event type \
-         \"delivery.snoozed\": written by a newer program, or not by Recount"
+        "delivery-{first} is set aside since position 1500, and 0 later events: delivery.snoozed in \
+         version 1, as it is there, is not understood; `recount verify` says why"
     );
     assert_eq!(aside.to_string(), expected);
     let refusals = [

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashMap;
 use recount_core::{
-    Digest, DomainEvent, Instant, MessageId, Position, RecordedEvent, Revision, StreamName,
-    ThreadId,
+    Digest, DomainEvent, EventType, Instant, MessageId, Position, RecordedEvent, Revision,
+    StreamName, ThreadId,
     delivery::{DeliveryEvent, MessageDeliveryKey, MessageDeliveryRecord, MessageTags, Prepared},
     log::LogHead,
 };
@@ -42,16 +42,21 @@ struct Held {
 /// Its messages are not due, as whoever decides on them would not understand the event either.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[error("{stream} is set aside since position {position}, and {later} later events: {why}")]
+#[error(
+    "{stream} is set aside since position {position}, and {later} later events: {event_type} in \
+     version {schema_version}, as it is there, is not understood; `recount verify` says why"
+)]
 pub struct SetAside {
+    /// The type of the event that is not understood.
+    pub event_type: EventType,
     /// How many events of the outbox came later, and were not applied.
     pub later: u64,
-    /// The event that is not understood.
+    /// Where the event is.
     pub position: Position,
+    /// The version of its data's shape.
+    pub schema_version: u32,
     /// The outbox's stream.
     pub stream: String,
-    /// What is not understood.
-    pub why: String,
 }
 
 /// What an event needs before it can be applied: the messages that were prepared in its stream
@@ -75,7 +80,7 @@ impl Fold {
     }
 
     fn delivery(&mut self, recorded: &RecordedEvent) -> Result<(), NeedsHistory> {
-        let RecordedEvent { position, event } = recorded;
+        let event = &recorded.event;
         if let Some(aside) = self.aside.get_mut(event.stream()) {
             aside.later += 1;
             return Ok(());
@@ -88,8 +93,8 @@ impl Fold {
                 self.change(event.stream(), &change);
                 Ok(())
             }
-            Err(error) => {
-                self.set_aside(event.stream(), *position, error.to_string());
+            Err(_) => {
+                self.set_aside(recorded);
                 Ok(())
             }
         }
@@ -152,16 +157,23 @@ impl Fold {
         }
     }
 
-    fn set_aside(&mut self, stream: &StreamName, position: Position, why: String) {
-        if let Some(outbox) = self.outboxes.remove(stream) {
+    fn set_aside(&mut self, recorded: &RecordedEvent) {
+        let RecordedEvent { position, event } = recorded;
+        if let Some(outbox) = self.outboxes.remove(event.stream()) {
             for record in outbox.unfinished.values() {
                 if let Some(entry) = due(record) {
                     self.due.remove(&entry);
                 }
             }
         }
-        let aside = SetAside { later: 0, position, stream: stream.to_string(), why };
-        self.aside.insert(stream.clone(), aside);
+        let aside = SetAside {
+            event_type: event.event_type().clone(),
+            later: 0,
+            position: *position,
+            schema_version: event.schema_version(),
+            stream: event.stream().to_string(),
+        };
+        self.aside.insert(event.stream().clone(), aside);
     }
 
     /// Takes what was asked for with [`NeedsHistory`].
