@@ -43,7 +43,7 @@ fn g1_a_view_is_the_same_in_one_pass_in_several_and_from_any_checkpoint() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("checkpoint");
     let worlds: Vec<_> = (0..4).map(World::with_strangers).collect();
-    for_all((any::<Index>(), vec(any::<Index>(), 1..4)), |(world, splits)| {
+    for_all((any::<Index>(), vec(any::<Index>(), 1..3)), |(world, splits)| {
         let batches = &worlds[world.index(worlds.len())].batches;
         let mut splits: Vec<_> = splits.iter().map(|it| it.index(batches.len() + 1)).collect();
         splits.push(batches.len());
@@ -59,13 +59,13 @@ fn g1_a_view_is_the_same_in_one_pass_in_several_and_from_any_checkpoint() {
             block_on(several.catch_up()).unwrap();
             block_on(resumed.catch_up()).unwrap();
             let once = caught_up(&log);
-            prop_assert_eq!(state(&several), state(&once));
-            prop_assert_eq!(state(&resumed), state(&once));
-            prop_assert_eq!(state(&once), state(&once));
+            prop_assert_eq!(several.digest(), once.digest());
+            prop_assert_eq!(resumed.digest(), once.digest());
             block_on(resumed.save(&path)).unwrap();
             (resumed, _) = block_on(DeliveryView::resume(log.clone(), &path)).unwrap();
-            prop_assert_eq!(state(&resumed), state(&once));
+            prop_assert_eq!(resumed.digest(), once.digest());
         }
+        prop_assert!(state(&resumed) == state(&caught_up(&log)), "to the byte");
         Ok(())
     });
 }
