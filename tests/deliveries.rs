@@ -4,6 +4,7 @@ mod cases;
 mod refusals;
 mod rules;
 mod samples;
+mod secrets;
 mod undo;
 
 use std::{

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Diagnostic, PersistedJson, ReceiptId, SettlementId, SubmissionId, ThreadId,
-    diagnostic::{redact, redact_context},
+    diagnostic::redact,
     instant::is_rfc3339,
     json::{cut_generally, cut_struct, natural, present, some_unique_keys},
 };
@@ -108,11 +108,12 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Takes credentials out of its texts.
+    /// Takes the credentials out of its texts but those of the diagnostic.
     pub(crate) fn redact(&mut self) {
-        redact(&mut self.message);
-        self.context.iter_mut().for_each(redact_context);
-        self.diagnostic = self.diagnostic.take().map(Diagnostic::redacted);
+        redact::text(&mut self.message);
+        if let Some(context) = &mut self.context {
+            redact::context(context);
+        }
     }
 }
 

@@ -274,7 +274,7 @@ impl MessageDeliveryRecord {
             Change::Process { mut settlement } => {
                 if let Some(failure) = &mut settlement.failure {
                     failure.redact();
-                    failure.diagnostic = failure.diagnostic.take().map(Diagnostic::bounded);
+                    failure.diagnostic = failure.diagnostic.take().map(recordable);
                 }
                 Processed { at_millis, message_id, settlement }.into()
             }
@@ -282,10 +282,10 @@ impl MessageDeliveryRecord {
                 Observed { at_millis, message_id, next_attempt_at_millis }.into()
             }
             Change::Refuse { code, diagnostic } => {
-                Refused { at_millis, code, diagnostic: recordable(diagnostic), message_id }.into()
+                Refused { at_millis, code, diagnostic: kept(diagnostic), message_id }.into()
             }
             Change::Retry { reason, diagnostic } => {
-                let diagnostic = recordable(diagnostic);
+                let diagnostic = kept(diagnostic);
                 Retried { at_millis, diagnostic, message_id, next_attempt_at_millis, reason }.into()
             }
             Change::Park { reason, .. } => parked(message_id, at_millis, reason, change).into(),
@@ -309,11 +309,16 @@ fn parked(message_id: MessageId, at_millis: Instant, reason: ParkReason, change:
         Change::ObservePending => (ParkedBy::Observe, None, None, None),
         _ => (ParkedBy::Claim, None, None, None),
     };
-    let diagnostic = recordable(diagnostic);
+    let diagnostic = kept(diagnostic);
     Parked { at_millis, by, diagnostic, message_id, reason, retry_reason, until_millis }
 }
 
-/// What of a failure may be recorded.
-fn recordable(diagnostic: Option<Box<Diagnostic>>) -> Option<Box<Diagnostic>> {
-    diagnostic.map(|diagnostic| Box::new(diagnostic.redacted().bounded()))
+fn kept(diagnostic: Option<Box<Diagnostic>>) -> Option<Box<Diagnostic>> {
+    diagnostic.map(|diagnostic| Box::new(recordable(*diagnostic)))
+}
+
+/// What of a failure may be recorded. What is cut first could leave half a credential that nothing
+/// recognises any more.
+fn recordable(diagnostic: Diagnostic) -> Diagnostic {
+    diagnostic.redacted().bounded()
 }

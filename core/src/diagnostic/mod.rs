@@ -3,9 +3,7 @@
 
 mod bound;
 mod capture;
-mod redact;
-
-pub(crate) use redact::{redact, redact_context};
+pub(crate) mod redact;
 
 use std::collections::BTreeMap;
 
@@ -16,8 +14,9 @@ use crate::json::{present, some_unique_keys};
 
 /// What is known of a failure, for operators only.
 ///
-/// It is stored bounded ([`Diagnostic::bounded`]): text of at most 16 Ki UTF-16 code units,
-/// names of 1 024, 1 024 nodes, 56 levels, 128 Ki code units in all (`spec/common.md`).
+/// It is stored without credentials ([`Diagnostic::redacted`]) and bounded
+/// ([`Diagnostic::bounded`]): text of at most 16 Ki UTF-16 code units, names of 1 024,
+/// 1 024 nodes, 56 levels, 128 Ki code units in all (`spec/common.md`).
 ///
 /// # Examples
 ///
@@ -142,5 +141,22 @@ impl Diagnostic {
     /// A diagnostic that is just some text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Value { value: Scalar::Text(text.into()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_fields_and_nulls_are_refused() {
+        for text in [
+            r#"{"_tag":"Error","payload":1}"#,
+            r#"{"_tag":"Error","message":null}"#,
+            r#"{"_tag":"Other"}"#,
+            r#"{"_tag":"Value","value":{}}"#,
+        ] {
+            assert!(serde_json::from_str::<Diagnostic>(text).is_err(), "{text}");
+        }
     }
 }
