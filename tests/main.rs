@@ -3,6 +3,7 @@
 mod cli;
 mod copy;
 mod deliveries;
+mod drivers;
 mod explain;
 #[path = "../benches/generate/mod.rs"]
 mod generate;

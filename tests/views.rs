@@ -3,7 +3,6 @@
 mod checkpoints;
 mod logs;
 mod queries;
-mod vectors;
 
 use std::sync::Arc;
 

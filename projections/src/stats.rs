@@ -125,7 +125,7 @@ pub struct Spread {
 
 /// Counts what is in a log, in one pass.
 ///
-/// Memory follows unfinished messages and streams.
+/// Memory follows unfinished messages, streams, and refusal codes that differ.
 ///
 /// # Errors
 ///
@@ -238,6 +238,7 @@ impl Counter {
             DeliveryEvent::Refused(event) => {
                 self.answer("refused");
                 *self.refusals.entry_ref(&*event.code).or_default() += 1;
+                self.accepted.remove(&record.key);
                 self.leave(record);
             }
             DeliveryEvent::Retried(event) => self.answer(&format!("failed.{}", word(event.reason))),
@@ -348,5 +349,54 @@ impl Numbers {
             max: self.max,
             mean: u64::try_from(mean).unwrap_or(u64::MAX),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use recount_core::{
+        delivery::{Accepted, Outbox, OutboxLimits, Processed, Refused},
+        doc::message,
+    };
+    use serde_json::{from_value, json};
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_kept_of_messages_that_are_finished() {
+        let mut counter = Counter::default();
+        let mut outbox = Outbox::new("sender".parse().unwrap());
+        let mut change = |event: DeliveryEvent| {
+            counter.change(&event, &outbox.follow(&event).unwrap());
+            counter.accepted.len()
+        };
+        for (id, kept) in [("processed", 1), ("refused", 2)] {
+            change(message(id).decide(&OutboxLimits::default()).unwrap().into());
+            let receipt = json!({
+                "queueSequence": 1, "receiptId": "r", "submissionId": "s", "threadId": "receiver",
+            });
+            let accepted: Accepted = from_value(json!({
+                "atMillis": 1_010, "messageId": id, "nextAttemptAtMillis": 1_060, "receipt": receipt,
+            }))
+            .unwrap();
+            assert_eq!(change(accepted.into()), kept);
+        }
+        let processed: Processed = from_value(json!({
+            "atMillis": 1_070,
+            "messageId": "processed",
+            "settlement": {
+                "submissionId": "s", "settlementId": "t", "receiptId": "r",
+                "outcome": "completed", "settledAt": "1970-01-01T00:00:01.070Z",
+            },
+        }))
+        .unwrap();
+        assert_eq!(change(processed.into()), 1);
+        // No writer that keeps the rules refuses what it admitted; a stranger's log may say so.
+        let refused: Refused =
+            from_value(json!({"atMillis": 1_080, "code": "unwanted", "messageId": "refused"}))
+                .unwrap();
+        assert_eq!(change(refused.into()), 0);
+        assert_eq!(counter.prepared_to_accepted.spread().count, 2);
+        assert_eq!(counter.accepted_to_processed.spread().max, 60);
     }
 }

@@ -10,13 +10,17 @@ use recount::{
         MessagePage, Outbox, OutboxCommand, OutboxLimits,
     },
     log::MemoryLog,
-    service::{DueIndex, OutboxService, OwnerError, Owners, StreamError, Submission},
+    service::{
+        DeliveryFailure, DueIndex, OutboxService, OwnerError, Owners, StreamError, Submission,
+    },
 };
 
 use super::{
     caught_up,
     logs::{World, append},
 };
+use recount_core::service::doc::StoppedClock;
+
 use crate::support::histories::{id, millis};
 
 fn of(
@@ -26,6 +30,10 @@ fn of(
     pending_only: bool,
 ) -> ListMessages {
     ListMessages { owner_thread_id: owner.clone(), limit, after, pending_only }
+}
+
+fn service(owners: Owners<Outbox>) -> OutboxService {
+    OutboxService::new(owners, Arc::new(StoppedClock))
 }
 
 /// Pages to the end, through the log and the view, which must agree.
@@ -72,7 +80,7 @@ fn o_22_pages_with_equal_times_hold_each_message_once_and_end() {
         let submission = Submission { command, metadata: recount::Metadata::default(), now };
         block_on(owners.submit(&owner, submission)).unwrap().unwrap();
     }
-    let (service, view) = (OutboxService::over(owners), caught_up(&log));
+    let (service, view) = (service(owners), caught_up(&log));
     for pending_only in [false, true] {
         let list = |limit| ids(&pages(&service, &view, &owner, limit, pending_only));
         assert_eq!(list(2), ["ab", "cd", "ef"]);
@@ -104,7 +112,7 @@ fn o_22_pages_with_equal_times_hold_each_message_once_and_end() {
 fn log_and_view_answer_alike() {
     let world = World::plain(6);
     let log = world.log();
-    let (service, view) = (OutboxService::new(log.clone()), caught_up(&log));
+    let (service, view) = (service(Owners::new(log.clone())), caught_up(&log));
     let mut all = Vec::new();
     for owner in world.owners() {
         let whole = pages(&service, &view, &owner, 4_096, false).remove(0).items;
@@ -178,13 +186,13 @@ fn what_is_due_is_what_a_walk_over_all_records_finds() {
 fn questions_that_are_none_are_refused() {
     let world = World::plain(1);
     let log = world.log();
-    let (service, view) = (OutboxService::new(log.clone()), caught_up(&log));
+    let (service, view) = (service(Owners::new(log.clone())), caught_up(&log));
     let owner = world.owners().remove(0);
     for (limit, pending_only) in [(0, false), (0, true), (4_097, false), (4_097, true)] {
         let expected = format!("list: a limit is 1 to 4096, not {limit}");
         let list = of(&owner, limit, None, pending_only);
         let error = block_on(service.list(&list)).unwrap_err();
-        let OwnerError::Decide(error) = error else { panic!("{error:?}") };
+        let DeliveryFailure::Outbox(OwnerError::Decide(error)) = error else { panic!("{error:?}") };
         assert_eq!((error.reason().as_str(), error.operation()), ("validation", "list"));
         assert_eq!(error.to_string(), expected);
         let error = block_on(view.list(&list)).unwrap_err();
@@ -204,7 +212,9 @@ fn questions_that_are_none_are_refused() {
     let ViewError::Query(error) = error else { panic!("{error:?}") };
     assert_eq!((error.reason().as_str(), error.operation()), ("capacity", "read-pending"));
     let of_log = block_on(service.read_pending(&busy, 1)).unwrap_err();
-    assert!(matches!(of_log, OwnerError::Decide(of_log) if of_log == error));
+    assert!(
+        matches!(of_log, DeliveryFailure::Outbox(OwnerError::Decide(of_log)) if of_log == error)
+    );
     let stranger = Outbox::new(ThreadId::new("stranger").unwrap());
     let error = stranger.list(&of(&busy, 1, None, false)).unwrap_err();
     assert_eq!(error.reason().as_str(), "validation");

@@ -161,6 +161,20 @@ pub enum RetryReason {
     Ambiguous,
 }
 
+impl RetryReason {
+    /// The word that JSON has for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Transport => "transport",
+            Self::Capacity => "capacity",
+            Self::Storage => "storage",
+            Self::HostClosed => "host-closed",
+            Self::Timeout => "timeout",
+            Self::Ambiguous => "ambiguous",
+        }
+    }
+}
+
 /// How often a message was tried, and when it is looked at next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -7,20 +7,31 @@
 
 mod aggregate;
 mod desk;
+#[doc(hidden)]
+pub mod doc;
+mod driver;
 mod due;
 mod error;
+mod failure;
 mod known;
 mod outboxes;
 mod owner;
 mod owners;
+mod ports;
 mod registry;
 #[cfg(all(test, feature = "memory"))]
 mod tests;
 
 pub use aggregate::StreamAggregate;
 pub use desk::{MAX_GROUP_BYTES, MAX_GROUP_COMMANDS};
+pub use driver::{DeliveryDriver, DueMessages, MAX_CONCURRENCY};
 pub use due::DueIndex;
 pub use error::{OwnerError, StreamError};
+pub use failure::DeliveryFailure;
 pub use outboxes::OutboxService;
 pub use owners::{Committed, Owners, Submission};
+pub use ports::{
+    Admission, AdmissionError, Clock, Failpoint, FailpointError, NoFailpoint, Point,
+    SubmissionStatus,
+};
 pub use registry::MAX_IDLE_STREAMS;

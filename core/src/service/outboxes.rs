@@ -1,20 +1,22 @@
-//! What hosts ask of outboxes.
+//! What hosts do with outboxes.
 
 use std::sync::Arc;
 
-use super::{OwnerError, Owners};
+use super::{Clock, DeliveryFailure, Failpoint, NoFailpoint, Owners, Point, Submission};
 use crate::{
-    ThreadId,
+    Instant, Metadata, ThreadId,
     delivery::{
-        DeliveryError, ListMessages, MessageDeliveryKey, MessageDeliveryRecord, MessagePage, Outbox,
+        DeliveryError, DeliveryEvent, ListMessages, MessageDeliveryChange as Change,
+        MessageDeliveryCommand, MessageDeliveryKey, MessageDeliveryRecord, MessagePage, Outbox,
+        OutboxCommand, OutboxLimits, ParkReason, PrepareMessage,
     },
-    log::EventLog,
 };
 
-/// The outboxes of a log, as a host asks about them.
+/// The outboxes of a log, as a host works with them.
 ///
-/// Each answer is folded from the outbox's own stream, and is true of the log at some time since
-/// the question. A clone shares what is in memory.
+/// What is asked is folded from the outbox's own stream, and is true of the log at some time since
+/// the question. What is wished is decided by the stream's owner and durable when it is answered. A
+/// clone shares everything.
 ///
 /// # Examples
 ///
@@ -24,86 +26,253 @@ use crate::{
 /// use std::sync::Arc;
 ///
 /// use recount_core::{
-///     Metadata, ThreadId,
-///     delivery::{Outbox, OutboxCommand, OutboxLimits},
-///     log::MemoryLog,
-///     service::{OutboxService, Owners, Submission},
+///     ThreadId, delivery::Outbox, log::MemoryLog,
+///     service::{OutboxService, Owners},
 /// };
-/// # use recount_core::doc::message;
+/// # use recount_core::{doc::message, service::doc::StoppedClock};
 ///
 /// let owners = Owners::<Outbox>::new(Arc::new(MemoryLog::new()));
-/// let outboxes = OutboxService::over(owners.clone());
+/// let outboxes = OutboxService::new(owners, Arc::new(StoppedClock));
 /// let message = message("m-1");
 /// let key = message.key.clone();
 /// assert_eq!(outboxes.get(&key).await?, None);
 ///
-/// let now = message.created_at_millis;
-/// let limits = OutboxLimits::default();
-/// let command = OutboxCommand::Prepare { message: message.into(), limits };
-/// let metadata = Metadata::of_actor("host");
-/// owners.submit(&key.owner_thread_id, Submission { command, metadata, now }).await?;
+/// let record = outboxes.prepare(message.clone()).await?;
+/// assert_eq!(record.version, 1);
+/// assert_eq!(outboxes.prepare(message).await?, record, "a repeat changes nothing");
+/// assert_eq!(outboxes.read_pending(&key.owner_thread_id, 100).await?, [record]);
 ///
-/// assert_eq!(outboxes.get(&key).await?.expect("it is prepared").version, 1);
 /// let error = outboxes.read_pending(&key.owner_thread_id, 0).await.unwrap_err();
 /// assert_eq!(error.to_string(), "read-pending: a limit is 1 to 4096, not 0");
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// # })?;
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct OutboxService {
     owners: Owners<Outbox>,
+    clock: Arc<dyn Clock>,
+    failpoint: Arc<dyn Failpoint>,
+    limits: OutboxLimits,
+    metadata: Metadata,
 }
 
 impl OutboxService {
-    /// The outboxes of a log, none of which is read yet.
-    pub fn new(log: Arc<dyn EventLog>) -> Self {
-        Self::over(Owners::new(log))
+    /// The outboxes that owners have, with the default limits.
+    pub fn new(owners: Owners<Outbox>, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            owners,
+            clock,
+            failpoint: Arc::new(NoFailpoint),
+            limits: OutboxLimits::default(),
+            metadata: Metadata::default(),
+        }
     }
 
-    /// Outboxes whose owners are shared with whoever else has them.
-    pub fn over(owners: Owners<Outbox>) -> Self {
-        Self { owners }
+    /// Sets how much an outbox may hold.
+    #[must_use]
+    pub fn with_limits(self, limits: OutboxLimits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// Sets what is recorded beside each event, such as who writes.
+    #[must_use]
+    pub fn with_metadata(self, metadata: Metadata) -> Self {
+        Self { metadata, ..self }
+    }
+
+    /// Sets where a test makes it fail.
+    #[must_use]
+    pub fn with_failpoint(self, failpoint: Arc<dyn Failpoint>) -> Self {
+        Self { failpoint, ..self }
+    }
+
+    /// Freezes a message and puts it into its outbox; a repeat returns what became of it.
+    ///
+    /// # Errors
+    ///
+    /// [`DeliveryFailure::Outbox`]: another message has its id, there is no place, the message is
+    /// not valid, or it cannot be appended.
+    pub async fn prepare(
+        &self,
+        message: PrepareMessage,
+    ) -> Result<MessageDeliveryRecord, DeliveryFailure> {
+        let key = message.key.clone();
+        let command = OutboxCommand::Prepare { message: Box::new(message), limits: self.limits };
+        match self.submit(&key.owner_thread_id, command, "Prepare").await? {
+            Some(DeliveryEvent::Prepared(prepared)) => Ok(MessageDeliveryRecord::of(&prepared)),
+            _ => self.get(&key).await?.ok_or(DeliveryFailure::NotFound { key }),
+        }
     }
 
     /// A message, finished or not; `None` where it was never prepared.
     ///
     /// # Errors
     ///
-    /// Those of [`Owners::read`].
+    /// [`DeliveryFailure::Outbox`] where the stream cannot be folded.
     pub async fn get(
         &self,
         key: &MessageDeliveryKey,
-    ) -> Result<Option<MessageDeliveryRecord>, OwnerError<DeliveryError>> {
+    ) -> Result<Option<MessageDeliveryRecord>, DeliveryFailure> {
         let look = |outbox: &Outbox| outbox.record(&key.message_id).cloned();
-        self.owners.read(&key.owner_thread_id, look).await
+        Ok(self.owners.read(&key.owner_thread_id, look).await?)
     }
 
     /// Messages of one outbox, a page at a time.
     ///
     /// # Errors
     ///
-    /// Those of [`Owners::read`], and [`OwnerError::Decide`] with those of [`Outbox::list`].
-    pub async fn list(
-        &self,
-        list: &ListMessages,
-    ) -> Result<MessagePage, OwnerError<DeliveryError>> {
+    /// As those of [`OutboxService::get`], and those of [`Outbox::list`].
+    pub async fn list(&self, list: &ListMessages) -> Result<MessagePage, DeliveryFailure> {
         let page = self.owners.read(&list.owner_thread_id, |outbox| outbox.list(list)).await?;
-        page.map_err(OwnerError::Decide)
+        Ok(page?)
     }
 
     /// All messages of one outbox that are neither processed nor refused.
     ///
     /// # Errors
     ///
-    /// Those of [`Owners::read`], and [`OwnerError::Decide`] with those of
-    /// [`Outbox::read_pending`].
+    /// As those of [`OutboxService::get`], and those of [`Outbox::read_pending`].
     pub async fn read_pending(
         &self,
         owner: &ThreadId,
         limit: usize,
-    ) -> Result<Vec<MessageDeliveryRecord>, OwnerError<DeliveryError>> {
+    ) -> Result<Vec<MessageDeliveryRecord>, DeliveryFailure> {
         let records = self.owners.read(owner, |outbox| outbox.read_pending(limit)).await?;
-        records.map_err(OwnerError::Decide)
+        Ok(records?)
+    }
+
+    /// Has a parked message tried again, until a new deadline.
+    ///
+    /// # Errors
+    ///
+    /// [`DeliveryFailure::Outbox`] where it is not parked, is at another version, was never
+    /// prepared, or the deadline is not ahead.
+    pub async fn recover(
+        &self,
+        key: &MessageDeliveryKey,
+        expected_version: u64,
+        deadline_at_millis: Instant,
+    ) -> Result<MessageDeliveryRecord, DeliveryFailure> {
+        self.change(key, expected_version, Change::Recover { deadline_at_millis }).await
+    }
+
+    /// Leaves a message to a person, whatever is under way.
+    ///
+    /// # Errors
+    ///
+    /// [`DeliveryFailure::Outbox`] where it is finished or parked, is at another version, or was
+    /// never prepared.
+    pub async fn park(
+        &self,
+        key: &MessageDeliveryKey,
+        expected_version: u64,
+        reason: ParkReason,
+    ) -> Result<MessageDeliveryRecord, DeliveryFailure> {
+        let change = Change::Park { reason, diagnostic: None };
+        self.change(key, expected_version, change).await
+    }
+
+    async fn change(
+        &self,
+        key: &MessageDeliveryKey,
+        expected_version: u64,
+        change: Change,
+    ) -> Result<MessageDeliveryRecord, DeliveryFailure> {
+        let command = self.command(expected_version, change);
+        self.submit_change(key, command).await?;
+        self.get(key).await?.ok_or_else(|| DeliveryFailure::NotFound { key: key.clone() })
+    }
+
+    fn command(&self, expected_version: u64, change: Change) -> MessageDeliveryCommand {
+        MessageDeliveryCommand { expected_version, now_millis: self.clock.now(), change }
+    }
+
+    /// Changes a message that is held, at its version, by the clock as it reads now.
+    pub(super) async fn change_held(
+        &self,
+        record: &MessageDeliveryRecord,
+        change: Change,
+    ) -> Result<MessageDeliveryRecord, DeliveryFailure> {
+        let command = self.command(record.version, change);
+        self.change_at(record, command).await
+    }
+
+    /// The same, decided at a time that was read before.
+    pub(super) async fn change_at(
+        &self,
+        record: &MessageDeliveryRecord,
+        command: MessageDeliveryCommand,
+    ) -> Result<MessageDeliveryRecord, DeliveryFailure> {
+        let event = self.submit_change(&record.key, command).await?;
+        // The version is the same, and so is the record.
+        let mut record = record.clone();
+        if let Some(event) = event {
+            record.evolve(&event);
+        }
+        Ok(record)
+    }
+
+    async fn submit_change(
+        &self,
+        key: &MessageDeliveryKey,
+        command: MessageDeliveryCommand,
+    ) -> Result<Option<DeliveryEvent>, DeliveryFailure> {
+        let (tag, message_id) = (command.change.tag(), key.message_id.clone());
+        let command = OutboxCommand::Change { message_id, command };
+        self.submit(&key.owner_thread_id, command, tag).await
+    }
+
+    async fn submit(
+        &self,
+        owner: &ThreadId,
+        command: OutboxCommand,
+        tag: &'static str,
+    ) -> Result<Option<DeliveryEvent>, DeliveryFailure> {
+        self.failpoint.hit(Point::BeforeAppend(tag))?;
+        let now = match &command {
+            OutboxCommand::Change { command, .. } => command.now_millis,
+            OutboxCommand::Prepare { .. } => self.clock.now(),
+        };
+        let submission = Submission { command, metadata: self.metadata.clone(), now };
+        let committed = self.owners.submit(owner, submission).await?;
+        self.failpoint.hit(Point::AfterAppend(tag))?;
+        Ok(committed.map(|committed| committed.event))
+    }
+
+    /// A message, and whether it may be sent: its predecessor's admission is known.
+    pub(super) async fn get_with_order(
+        &self,
+        key: &MessageDeliveryKey,
+    ) -> Result<Option<(MessageDeliveryRecord, bool)>, DeliveryFailure> {
+        let look = |outbox: &Outbox| {
+            let record = outbox.record(&key.message_id)?;
+            let predecessor = record.predecessor.as_ref().map(|id| outbox.record(id));
+            let may_go = predecessor.is_none_or(|predecessor| {
+                predecessor.is_some_and(MessageDeliveryRecord::is_admission_known)
+            });
+            Some((record.clone(), may_go))
+        };
+        Ok(self.owners.read(&key.owner_thread_id, look).await?)
+    }
+
+    pub(super) fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    pub(super) fn hit(&self, point: Point) -> Result<(), DeliveryFailure> {
+        Ok(self.failpoint.hit(point)?)
+    }
+}
+
+impl std::fmt::Debug for OutboxService {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OutboxService").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+impl From<DeliveryError> for DeliveryFailure {
+    fn from(error: DeliveryError) -> Self {
+        Self::Outbox(super::OwnerError::Decide(error))
     }
 }

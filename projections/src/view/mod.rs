@@ -23,7 +23,7 @@ use recount_core::{
         Outbox,
     },
     log::{EventLog, LogHead, ReadError},
-    service::{DueIndex, OutboxService, Owners},
+    service::{DueIndex, Owners},
 };
 
 use fold::Fold;
@@ -80,7 +80,7 @@ use store::Loaded;
 pub struct DeliveryView {
     log: Arc<dyn EventLog>,
     /// For what is asked about finished messages.
-    outboxes: OutboxService,
+    outboxes: Owners<Outbox>,
     /// Whoever holds it folds.
     turn: Mutex<()>,
     fold: RwLock<Fold>,
@@ -111,7 +111,7 @@ impl DeliveryView {
     }
 
     fn of(log: Arc<dyn EventLog>, fold: Fold) -> Self {
-        let outboxes = OutboxService::over(Owners::<Outbox>::new(log.clone()).with_max_idle(1));
+        let outboxes = Owners::new(log.clone()).with_max_idle(1);
         Self { log, outboxes, turn: Mutex::new(()), fold: RwLock::new(fold) }
     }
 
@@ -215,10 +215,11 @@ impl DeliveryView {
         let stream = StreamName::delivery(&key.owner_thread_id);
         self.catch_up().await?;
         let unfinished = self.outbox(&stream)?.record(&stream, &key.message_id).cloned();
-        match unfinished {
-            Some(record) => Ok(Some(record)),
-            None => self.outboxes.get(key).await.map_err(ViewError::of_owner),
+        if unfinished.is_some() {
+            return Ok(unfinished);
         }
+        let look = |outbox: &Outbox| outbox.record(&key.message_id).cloned();
+        self.outboxes.read(&key.owner_thread_id, look).await.map_err(ViewError::of_owner)
     }
 
     /// Messages of one outbox, a page at a time.
@@ -228,7 +229,8 @@ impl DeliveryView {
     /// As those of [`DeliveryView::get`], and [`ViewError::Query`] where the limit is out of range.
     pub async fn list(&self, list: &ListMessages) -> Result<MessagePage, ViewError> {
         if !list.pending_only {
-            return self.outboxes.list(list).await.map_err(ViewError::of_owner);
+            let page = self.outboxes.read(&list.owner_thread_id, |outbox| outbox.list(list)).await;
+            return Ok(page.map_err(ViewError::of_owner)??);
         }
         let stream = StreamName::delivery(&list.owner_thread_id);
         self.catch_up().await?;

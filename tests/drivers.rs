@@ -1,0 +1,5 @@
+//! Drivers: what they record of what hosts answer.
+
+mod behaviour;
+mod hosts;
+mod vectors;

@@ -1,0 +1,492 @@
+//! Hosts that misbehave, clocks that jump, and drivers that die: what is recorded, and who finishes.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use futures_executor::block_on;
+use futures_util::future::{BoxFuture, FutureExt as _};
+use recount::{
+    DeliveryView, Envelope, Instant, Metadata, Receipt, Settlement, VerifyOptions,
+    delivery::{MessageDeliveryRecord, MessageDeliveryStatus as Status, Outbox, RetryReason},
+    log::{
+        EventLog, MemoryLog,
+        sqlite::{SqliteLog, SqliteRows},
+    },
+    service::{
+        Admission, AdmissionError, Clock, DeliveryDriver, DeliveryFailure, DueIndex, Failpoint,
+        FailpointError, OutboxService, Owners, Point, SubmissionStatus,
+    },
+    verify,
+};
+use recount_core::doc;
+use serde_json::json;
+
+use super::hosts::SetClock;
+use crate::support::histories::{behind, millis};
+
+/// What a destination does before it answers.
+type Mood = dyn Fn(u64) -> BoxFuture<'static, Result<(), AdmissionError>> + Send + Sync;
+
+/// Destinations that admit an input once under a key, and are done with it at the second question.
+struct Destinations {
+    admitted: Mutex<BTreeMap<String, Receipt>>,
+    questions: Mutex<BTreeMap<String, u64>>,
+    calls: Mutex<u64>,
+    mood: Box<Mood>,
+}
+
+impl Destinations {
+    fn kind() -> Arc<Self> {
+        Self::with(|_| std::future::ready(Ok(())).boxed())
+    }
+
+    /// The mood is told which call it is, from 0.
+    fn with(
+        mood: impl Fn(u64) -> BoxFuture<'static, Result<(), AdmissionError>> + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            admitted: Mutex::default(),
+            questions: Mutex::default(),
+            calls: Mutex::default(),
+            mood: Box::new(mood),
+        })
+    }
+
+    fn call(&self) -> u64 {
+        let mut calls = self.calls.lock().unwrap();
+        *calls += 1;
+        *calls - 1
+    }
+}
+
+impl Admission for Destinations {
+    fn submit<'a>(
+        &'a self,
+        envelope: &'a Envelope,
+    ) -> BoxFuture<'a, Result<Receipt, AdmissionError>> {
+        async move {
+            // It is admitted first: whatever happens then, it may not be admitted again.
+            let receipt = {
+                let mut admitted = self.admitted.lock().unwrap();
+                let place = admitted.len();
+                let key = envelope.admission_key.to_string();
+                let receipt = admitted.entry(key.clone()).or_insert_with(|| {
+                    serde_json::from_value(json!({
+                        "receiptId": format!("r-{key}"), "submissionId": format!("s-{key}"),
+                        "threadId": envelope.thread_id, "queueSequence": place,
+                    }))
+                    .unwrap()
+                });
+                receipt.clone()
+            };
+            (self.mood)(self.call()).await.map(|()| receipt)
+        }
+        .boxed()
+    }
+
+    fn submission_status<'a>(
+        &'a self,
+        receipt: &'a Receipt,
+    ) -> Option<BoxFuture<'a, Result<SubmissionStatus, AdmissionError>>> {
+        let answer = async move {
+            (self.mood)(self.call()).await?;
+            let mut questions = self.questions.lock().unwrap();
+            let asked = questions.entry(receipt.receipt_id.to_string()).or_default();
+            *asked += 1;
+            if *asked == 1 {
+                return Ok(SubmissionStatus::Pending);
+            }
+            let settlement: Settlement = serde_json::from_value(json!({
+                "receiptId": receipt.receipt_id, "submissionId": receipt.submission_id,
+                "settlementId": "t", "outcome": "completed", "settledAt": "2026-01-01T00:00:00Z",
+            }))
+            .unwrap();
+            Ok(SubmissionStatus::Settled(settlement.into()))
+        };
+        Some(answer.boxed())
+    }
+}
+
+/// A process that works on a log, until it is dropped.
+struct Process {
+    service: OutboxService,
+    view: Arc<DeliveryView>,
+    driver: DeliveryDriver,
+}
+
+impl Process {
+    fn new(log: Arc<dyn EventLog>, clock: impl Clock + 'static, host: Arc<Destinations>) -> Self {
+        Self::failing(log, clock, host, Arc::new(recount::service::NoFailpoint))
+    }
+
+    fn failing(
+        log: Arc<dyn EventLog>,
+        clock: impl Clock + 'static,
+        host: Arc<Destinations>,
+        failpoint: Arc<dyn Failpoint>,
+    ) -> Self {
+        let view = Arc::new(DeliveryView::new(log.clone()));
+        let service = OutboxService::new(Owners::<Outbox>::new(log), Arc::new(clock))
+            .with_metadata(Metadata::of_actor("driver"))
+            .with_failpoint(failpoint);
+        let driver = DeliveryDriver::new(service.clone(), host, view.clone());
+        Self { service, view, driver }
+    }
+
+    fn record(&self, id: &str) -> MessageDeliveryRecord {
+        let key = doc::message(id).key;
+        block_on(self.service.get(&key)).unwrap().unwrap()
+    }
+
+    /// Works until nothing is due any more, by a clock that goes to whatever is due next.
+    fn finish(&self, clock: &SetClock) -> Result<(), DeliveryFailure> {
+        while let Some(next) = block_on(self.view.next_deadline(None))? {
+            clock.set(next.max(clock.now()));
+            block_on(self.driver.run_due(None))?;
+        }
+        Ok(())
+    }
+}
+
+fn at(now: u64) -> SetClock {
+    let clock = SetClock::default();
+    clock.set(millis(now));
+    clock
+}
+
+fn prepared(host: Arc<Destinations>, clock: &SetClock) -> Process {
+    let process = Process::new(Arc::new(MemoryLog::new()), clock.clone(), host);
+    block_on(process.service.prepare(doc::message("m-1"))).unwrap();
+    process
+}
+
+fn said(record: &MessageDeliveryRecord) -> String {
+    serde_json::to_string(&record.last_failure_diagnostic).unwrap()
+}
+
+#[test]
+fn a_host_that_panics_gave_no_answer_that_anybody_knows() {
+    let clock = at(1_000);
+    let host = Destinations::with(|call| {
+        assert!(call % 2 == 1, "no queue at https://u:hunter2@h, call {call}");
+        std::future::ready(Ok(())).boxed()
+    });
+    let process = prepared(host.clone(), &clock);
+    let record = block_on(process.driver.process(&doc::message("m-1").key)).unwrap();
+    assert_eq!(
+        (record.status, record.retry.last_failure),
+        (Status::Pending, Some(RetryReason::Ambiguous))
+    );
+    assert!(
+        said(&record).contains("the host panicked: no queue at https://[redacted]@h"),
+        "{}",
+        said(&record)
+    );
+    process.finish(&clock).unwrap();
+    assert_eq!(process.record("m-1").status, Status::Processed);
+    assert_eq!(host.admitted.lock().unwrap().len(), 1);
+}
+
+#[test]
+fn an_answer_after_the_lease_is_not_recorded_and_the_next_attempt_learns_it() {
+    let clock = at(1_000);
+    let late = clock.clone();
+    let host = Destinations::with(move |call| {
+        late.advance(if call == 0 { 30_001 } else { 0 });
+        std::future::ready(Ok(())).boxed()
+    });
+    let process = prepared(host.clone(), &clock);
+    let record = block_on(process.driver.process(&doc::message("m-1").key)).unwrap();
+    assert_eq!((record.status, record.version), (Status::Pending, 2), "the claim is all there is");
+    process.finish(&clock).unwrap();
+    let record = process.record("m-1");
+    assert_eq!((record.status, record.retry.attempts), (Status::Processed, 4));
+    assert_eq!(host.admitted.lock().unwrap().len(), 1, "one admission under one key");
+}
+
+/// Destinations that answer for another thread.
+struct Elsewhere;
+
+impl Admission for Elsewhere {
+    fn submit<'a>(&'a self, _: &'a Envelope) -> BoxFuture<'a, Result<Receipt, AdmissionError>> {
+        let receipt = json!({
+            "receiptId": "r", "submissionId": "s", "threadId": "elsewhere", "queueSequence": 0,
+        });
+        std::future::ready(Ok(serde_json::from_value(receipt).unwrap())).boxed()
+    }
+}
+
+#[test]
+fn an_answer_for_another_thread_is_an_error_and_the_lease_ends_by_itself() {
+    let (clock, log) = (at(1_000), Arc::new(MemoryLog::new()));
+    let view = Arc::new(DeliveryView::new(log.clone()));
+    let service = OutboxService::new(Owners::<Outbox>::new(log), Arc::new(clock.clone()));
+    let driver = DeliveryDriver::new(service.clone(), Arc::new(Elsewhere), view);
+    let key = doc::message("m-1").key;
+    block_on(service.prepare(doc::message("m-1"))).unwrap();
+    let failure = block_on(driver.process(&key)).unwrap_err();
+    assert_eq!(failure.operation(), Some("receipt-identity"));
+    let record = block_on(service.get(&key)).unwrap().unwrap();
+    assert_eq!((record.version, record.lease_until_millis), (2, Some(millis(31_000))));
+}
+
+#[test]
+fn a_host_that_cannot_be_asked_leaves_what_it_admitted_to_a_person() {
+    struct Mute(Arc<Destinations>);
+    impl Admission for Mute {
+        fn submit<'a>(
+            &'a self,
+            envelope: &'a Envelope,
+        ) -> BoxFuture<'a, Result<Receipt, AdmissionError>> {
+            self.0.submit(envelope)
+        }
+    }
+    let (clock, log) = (at(1_000), Arc::new(MemoryLog::new()));
+    let view = Arc::new(DeliveryView::new(log.clone()));
+    let service = OutboxService::new(Owners::<Outbox>::new(log), Arc::new(clock.clone()));
+    let driver = DeliveryDriver::new(service.clone(), Arc::new(Mute(Destinations::kind())), view);
+    block_on(service.prepare(doc::message("m-1"))).unwrap();
+    for now in [1_000, 6_000] {
+        clock.set(millis(now));
+        block_on(driver.run_due(None)).unwrap();
+    }
+    let record = block_on(service.get(&doc::message("m-1").key)).unwrap().unwrap();
+    assert_eq!(record.park_reason, Some(recount::delivery::ParkReason::StatusUnavailable));
+}
+
+#[test]
+fn a_clock_that_jumps_makes_a_driver_late_and_never_wrong() {
+    // Back, between the claim and the answer.
+    let clock = at(100_000);
+    let jumping = clock.clone();
+    let host = Destinations::with(move |call| {
+        if call == 0 {
+            jumping.set(millis(40_000));
+        }
+        std::future::ready(Ok(())).boxed()
+    });
+    let process = prepared(host, &clock);
+    let record = block_on(process.driver.process(&doc::message("m-1").key)).unwrap();
+    assert_eq!(
+        (record.status, record.retry.next_attempt_at_millis),
+        (Status::Accepted, millis(45_000))
+    );
+    process.finish(&clock).unwrap();
+    assert_eq!(process.record("m-1").status, Status::Processed);
+
+    // Forward, past the deadline.
+    let clock = at(1_000);
+    let jumping = clock.clone();
+    let host = Destinations::with(move |_| {
+        jumping.set(millis(10_000_000));
+        std::future::ready(Ok(())).boxed()
+    });
+    let process = prepared(host, &clock);
+    let record = block_on(process.driver.process(&doc::message("m-1").key)).unwrap();
+    assert_eq!((record.status, record.version), (Status::Pending, 2));
+    let record = block_on(process.driver.process(&doc::message("m-1").key)).unwrap();
+    assert_eq!(record.park_reason, Some(recount::delivery::ParkReason::Deadline));
+    // Back again: a person has it tried, and it is.
+    clock.set(millis(2_000));
+    let recovered =
+        block_on(process.driver.retry(&record.key, record.version, millis(20_000_000))).unwrap();
+    assert_eq!(recovered.effective_deadline(), Some(millis(2_000)));
+}
+
+/// A clock of tokio's, which runs.
+#[derive(Clone)]
+struct Running(tokio::time::Instant);
+
+impl Clock for Running {
+    fn now(&self) -> Instant {
+        millis(1_000 + u64::try_from(self.0.elapsed().as_millis()).unwrap())
+    }
+
+    fn sleep(&self, millis: u64) -> BoxFuture<'static, ()> {
+        tokio::time::sleep(Duration::from_millis(millis)).boxed()
+    }
+}
+
+#[test]
+fn a_timeout_that_really_runs_is_recorded_under_its_lease() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async {
+        let clock = Running(tokio::time::Instant::now());
+        let host = Destinations::with(|_| std::future::pending().boxed());
+        let process = Process::new(Arc::new(MemoryLog::new()), clock.clone(), host);
+        let mut message = doc::message("m-1");
+        message.policy.attempt_timeout_millis = 300;
+        let key = message.key.clone();
+        process.service.prepare(message).await.unwrap();
+        let record = process.driver.process(&key).await.unwrap();
+        let took = clock.now().as_millis() - 1_000;
+        assert_eq!(record.retry.last_failure, Some(RetryReason::Timeout));
+        assert!(said(&record).contains("no answer within 270 ms"), "{}", said(&record));
+        assert!((270..=300).contains(&took), "{took}");
+    });
+}
+
+/// Fails once, at one of the points in the order in which they come.
+struct Once {
+    left: Mutex<u64>,
+    seen: Mutex<Vec<Point>>,
+}
+
+impl Failpoint for Once {
+    fn hit(&self, point: Point) -> Result<(), FailpointError> {
+        self.seen.lock().unwrap().push(point);
+        let mut left = self.left.lock().unwrap();
+        *left = left.checked_sub(1).unwrap_or(u64::MAX);
+        if *left == 0 { Err(FailpointError { point }) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn a_driver_that_dies_anywhere_leaves_work_that_another_finishes() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut points = HashSet::new();
+    for number in 1.. {
+        let path = folder.path().join(format!("{number}.db"));
+        let clock = at(1_000);
+        // Refused, tried again, and admitted in turn.
+        let host = Destinations::with(move |call| {
+            let diagnostic = None;
+            let code = || "unwanted".parse().unwrap();
+            let answer = match call % 7 {
+                2 => Err(AdmissionError::Refused { code: code(), diagnostic }),
+                1 | 4 => {
+                    Err(AdmissionError::Retryable { reason: RetryReason::Storage, diagnostic })
+                }
+                _ => Ok(()),
+            };
+            std::future::ready(answer).boxed()
+        });
+        let messages = [doc::message("m-1"), behind("m-2", "m-1"), doc::message("m-3")];
+        let once = Arc::new(Once { left: Mutex::new(number), seen: Mutex::default() });
+        let died = {
+            let log = Arc::new(SqliteLog::open(&path).unwrap());
+            let process = Process::failing(log, clock.clone(), host.clone(), once.clone());
+            let prepare = |message| block_on(process.service.prepare(message)).map(drop);
+            messages.clone().into_iter().try_for_each(prepare).and_then(|()| process.finish(&clock))
+        };
+        points.extend(once.seen.lock().unwrap().iter().copied());
+        let is_last = died.is_ok();
+        match died {
+            Ok(()) => {}
+            Err(DeliveryFailure::Failpoint(_)) => {
+                // A new process, which prepares again what it does not know to be prepared.
+                let log = Arc::new(SqliteLog::open(&path).unwrap());
+                let process = Process::new(log, clock.clone(), host.clone());
+                for message in messages {
+                    block_on(process.service.prepare(message)).unwrap();
+                }
+                process.finish(&clock).unwrap();
+            }
+            Err(other) => panic!("{other:?}"),
+        }
+        let process = Process::new(Arc::new(SqliteLog::open(&path).unwrap()), clock, host.clone());
+        for id in ["m-1", "m-2", "m-3"] {
+            let record = process.record(id);
+            let is_parked = record.park_reason.is_some();
+            assert!(record.status.is_finished() || is_parked, "{number}: {id} {:?}", record.status);
+        }
+        assert!(host.admitted.lock().unwrap().len() <= 3, "one admission under one key");
+        let mut findings = Vec::new();
+        let report =
+            verify(SqliteRows::open(&path).unwrap(), &VerifyOptions::default(), |finding| {
+                findings.push(finding.why);
+                Ok(())
+            });
+        assert!(!report.unwrap().is_violated(), "{number}: {findings:?}");
+        if is_last {
+            assert!(number > 40, "{number} points");
+            break;
+        }
+    }
+    let tags =
+        ["Prepare", "Defer", "Claim", "Accept", "Retry", "Refuse", "ObservePending", "Process"];
+    for tag in tags {
+        for point in [Point::BeforeAppend(tag), Point::AfterAppend(tag)] {
+            assert!(points.contains(&point), "nothing dies at {point:?}");
+        }
+    }
+    assert!(points.contains(&Point::AfterAnswer));
+}
+
+#[test]
+fn o_16_an_attempt_that_kills_its_driver_is_charged_all_the_same() {
+    struct Dies;
+    impl Failpoint for Dies {
+        fn hit(&self, point: Point) -> Result<(), FailpointError> {
+            let dies = point == Point::AfterAppend("Claim");
+            if dies { Err(FailpointError { point }) } else { Ok(()) }
+        }
+    }
+    let (log, clock) = (Arc::new(MemoryLog::new()), at(1_000));
+    let process =
+        Process::failing(log.clone(), clock.clone(), Destinations::kind(), Arc::new(Dies));
+    let mut message = doc::message("m-1");
+    message.policy.max_automatic_attempts = 3;
+    block_on(process.service.prepare(message)).unwrap();
+    for attempt in 1..=3 {
+        let failure = process.finish(&clock).unwrap_err();
+        assert!(matches!(failure, DeliveryFailure::Failpoint(_)));
+        assert_eq!(process.record("m-1").retry.attempts, attempt);
+    }
+    let process = Process::new(log, clock.clone(), Destinations::kind());
+    process.finish(&clock).unwrap();
+    let record = process.record("m-1");
+    assert_eq!(record.park_reason, Some(recount::delivery::ParkReason::Exhausted));
+    assert_eq!(record.retry.attempts, 3, "a fourth claim is none");
+}
+
+#[test]
+fn several_drivers_share_the_work_and_admit_each_message_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build();
+    let host = Destinations::with(|call| {
+        async move {
+            tokio::time::sleep(Duration::from_millis(call % 5)).await;
+            let reason = RetryReason::Transport;
+            if call % 11 == 3 {
+                Err(AdmissionError::Retryable { reason, diagnostic: None })
+            } else {
+                Ok(())
+            }
+        }
+        .boxed()
+    });
+    runtime.unwrap().block_on(async {
+        let clock = Running(tokio::time::Instant::now());
+        let processes: Vec<_> = (0..3)
+            .map(|_| {
+                Process::new(Arc::new(SqliteLog::open(&path).unwrap()), clock.clone(), host.clone())
+            })
+            .collect();
+        for number in 0..60 {
+            let mut message = doc::message(&format!("m-{number}"));
+            let owner = format!("sender-{}", number % 7);
+            message.key.owner_thread_id = recount::ThreadId::new(owner).unwrap();
+            (message.policy.retry_base_millis, message.policy.settlement_poll_millis) = (2, 3);
+            processes[number % 3].service.prepare(message).await.unwrap();
+        }
+        let work = processes.iter().map(|process| async {
+            loop {
+                process.driver.run_due(None).await.unwrap();
+                let Some(next) = process.view.next_deadline(None).await.unwrap() else { return };
+                let wait = next.as_millis().saturating_sub(clock.now().as_millis());
+                clock.sleep(wait.min(50)).await;
+            }
+        });
+        futures_util::future::join_all(work).await;
+    });
+    assert_eq!(host.admitted.lock().unwrap().len(), 60);
+    let report =
+        verify(SqliteRows::open(&path).unwrap(), &VerifyOptions::default(), |_| Ok(())).unwrap();
+    assert!(!report.is_violated() && report.coverage.messages == 60, "{report:?}");
+}
