@@ -110,6 +110,9 @@ fn in_every_state() -> Vec<Written> {
         json!({"deadlineAtMillis": 200_000, "generation": 1}),
     ));
     events.extend(helped);
+    for (index, event) in events.iter_mut().enumerate() {
+        event.recorded_at = 1_050 + index as u64;
+    }
     events
 }
 
@@ -205,10 +208,10 @@ fn a_message_that_is_not_there_is_told_with_those_that_are() {
 fn a_log_is_looked_at_as_it_was() {
     let events = in_every_state();
     let shell = Shell::new().with("a.jsonl", log(&events));
-    // The rows are recorded a millisecond apart from 1 000 000 on.
+    // The rows are recorded a millisecond apart from 1 050 on.
     for (position, standing) in [(28, "fresh"), (32, "retried"), (45, "parked")] {
-        let at = 1_000_000 + position;
-        let time = format!("1970-01-01T00:16:{:02}.{:03}Z", (at / 1_000) % 60, at % 1_000);
+        let at = 1_050 + position;
+        let time = format!("1970-01-01T00:00:{:02}.{:03}Z", at / 1_000, at % 1_000);
         let by_position = shell.json(&format!("replay a.jsonl --format json --until {position}"));
         let by_time = shell.json(&format!("replay a.jsonl --format json --until {time}"));
         assert_eq!(by_position, by_time, "{standing}");

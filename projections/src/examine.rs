@@ -122,7 +122,8 @@ impl Examiner<'_> {
             event,
             content,
             admission,
-            leaf: self.with_leaves.then(|| MerkleTree::leaf(row.digest)),
+            // What the event is, not what the row says of it: a root is proof whatever is checked.
+            leaf: self.with_leaves.then(|| MerkleTree::leaf(computed)),
         }
     }
 }

@@ -11,14 +11,13 @@ use super::{
     error::CliError,
     message::{self, Asked},
     output::{FAINT, STRONG, WARNING, duration, fields, instant, paint, plain, record_json, word},
-    verify::count,
 };
 
 /// Explain where a message stands, and what its destination answered
 ///
 /// Tells why it stands there, what moves it next and by when, and each attempt with its answer.
-/// It is told as of the last event that is read; no clock is looked at. Only the rows of the
-/// message's outbox are read; that none of them is missing or edited is checked.
+/// It is told as of when the log's last event was recorded, or of --until; no clock is looked at. Only
+/// the rows of the message's outbox are read; that none of them is missing or edited is checked.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -43,7 +42,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Outcome, CliError> {
             whole["kind"] = "explanation".into();
             whole["key"] = json!(timeline.key);
             whole["record"] = json!(timeline.record.as_ref().map(|it| record_json(it, false)));
-            whole["skipped"] = timeline.skipped.into();
+            whole["skipped"] = timeline.skipped.len().into();
             writeln!(out, "{whole}")
         }
     };
@@ -58,15 +57,16 @@ fn human(
     source: &str,
 ) -> io::Result<()> {
     let Explanation { standing, why, next, by, attempts, .. } = explanation;
+    let overdue = explanation.overdue_millis.map(duration);
     writeln!(out, "{}  {}\n", paint(STRONG, &timeline.key), plain(standing))?;
-    let mut lines = vec![("why", plain(why)), ("next", plain(next))];
+    let to = format!("thread {}", explanation.destination);
+    let mut lines = vec![("to", plain(&to)), ("why", plain(why)), ("next", plain(next))];
     if by.is_some() {
-        lines.push(("by", instant(*by)));
+        let overdue =
+            overdue.map(|overdue| format!(", {overdue} ago: {}", paint(WARNING, "overdue")));
+        lines.push(("by", format!("{}{}", instant(*by), overdue.unwrap_or_default())));
     }
-    let last = timeline.entries.last();
-    lines.extend(
-        last.map(|last| ("as of", format!("{}, position {}", last.event.at(), last.position))),
-    );
+    lines.push(("as of", instant(explanation.as_of)));
     fields(out, &lines)?;
     if !attempts.is_empty() {
         writeln!(out, "\n{}", paint(STRONG, "What its destination answered"))?;
@@ -82,11 +82,7 @@ fn human(
             lines.iter().map(|(name, told)| (name.as_str(), told.clone())).collect();
         fields(out, &lines)?;
     }
-    if timeline.skipped > 0 {
-        let skipped = count(timeline.skipped, "event");
-        let warning = paint(WARNING, "warning:");
-        writeln!(out, "\n{warning} {skipped} skipped; recount verify says why")?;
-    }
+    message::warn_of_skipped(out, timeline)?;
     let command = format!("recount show delivery {} {}", plain(source), timeline.key);
     writeln!(out, "\n{}", paint(FAINT, format_args!("Every event: {command}")))
 }
@@ -118,14 +114,15 @@ fn answer(attempt: &Attempt) -> (String, String) {
         Answer::StillPending => ("not done yet".to_owned(), String::new()),
         Answer::Settled { outcome } => (word(outcome), String::new()),
         Answer::Refused { code } => (format!("refused ({})", plain(code)), String::new()),
-        Answer::Failed { reason } => (format!("no answer ({})", word(reason)), String::new()),
+        Answer::Failed { reason } => (format!("failed ({})", word(reason)), String::new()),
         Answer::Parked { reason, failure: None } => {
             (format!("parked ({})", word(reason)), String::new())
         }
         Answer::Parked { reason, failure: Some(failure) } => {
-            (format!("no answer ({})", word(failure)), format!(", parked ({})", word(reason)))
+            (format!("failed ({})", word(failure)), format!(", parked ({})", word(reason)))
         }
         Answer::Lost => ("no answer recorded".to_owned(), format!(", its lease ended at {lease}")),
+        Answer::Unread => ("its end was not read".to_owned(), String::new()),
         Answer::UnderWay => {
             ("no answer recorded yet".to_owned(), format!(", its lease ends at {lease}"))
         }

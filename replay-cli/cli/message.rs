@@ -1,5 +1,7 @@
 //! One message that is asked about.
 
+use std::io::{self, Write};
+
 use clap::{Args, ValueHint};
 use recount_core::{StreamName, delivery::MessageDeliveryKey};
 use recount_projections::{ReplayError, Timeline, TimelineOptions};
@@ -7,7 +9,9 @@ use recount_projections::{ReplayError, Timeline, TimelineOptions};
 use super::{
     Format, Outcome,
     error::CliError,
+    output::{WARNING, paint, plain},
     source::{Looking, Source},
+    verify::count,
 };
 
 /// The arguments of every command about one message.
@@ -60,5 +64,21 @@ impl Asked {
 /// What the exit status says of a timeline.
 pub(super) fn outcome(timeline: &Timeline) -> Outcome {
     let is_ignored = timeline.entries.iter().any(|entry| entry.ignored.is_some());
-    if timeline.skipped > 0 || is_ignored { Outcome::Unknown } else { Outcome::Holds }
+    if !timeline.skipped.is_empty() || is_ignored { Outcome::Unknown } else { Outcome::Holds }
 }
+
+/// Says what was skipped, and why.
+pub(super) fn warn_of_skipped(out: &mut impl Write, timeline: &Timeline) -> io::Result<()> {
+    if timeline.skipped.is_empty() {
+        return Ok(());
+    }
+    let skipped = count(timeline.skipped.len() as u64, "row");
+    writeln!(out, "\n{} {skipped} skipped, so that this may be wrong", paint(WARNING, "warning:"))?;
+    for (place, why) in timeline.skipped.iter().take(SHOWN_SKIPPED) {
+        writeln!(out, "  {}: {}", plain(&place.to_string()), plain(why))?;
+    }
+    Ok(())
+}
+
+/// How many of the rows that were skipped are told one by one.
+const SHOWN_SKIPPED: usize = 5;

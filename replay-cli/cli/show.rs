@@ -100,7 +100,7 @@ fn end_json(timeline: &Timeline, with_payload: bool) -> Value {
         "kind": "delivery",
         "key": timeline.key,
         "record": timeline.record.as_ref().map(|record| record_json(record, with_payload)),
-        "skipped": timeline.skipped,
+        "skipped": timeline.skipped.len(),
     })
 }
 
@@ -123,12 +123,7 @@ fn human(out: &mut impl Write, timeline: &Timeline, with_payload: bool) -> io::R
     }
     writeln!(out, "\n{}", paint(STRONG, "Its record now"))?;
     fields(out, &record_fields(record))?;
-    if timeline.skipped > 0 {
-        let skipped = count(timeline.skipped, "event");
-        let warning = paint(WARNING, "warning:");
-        writeln!(out, "\n{warning} {skipped} skipped; recount verify says why")?;
-    }
-    Ok(())
+    message::warn_of_skipped(out, timeline)
 }
 
 fn human_entry(

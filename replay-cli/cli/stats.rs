@@ -140,7 +140,7 @@ fn section(
 /// What came of an attempt, in words.
 fn told(answer: &str) -> String {
     match (answer, answer.strip_prefix("failed.")) {
-        (_, Some(reason)) => format!("no answer ({reason})"),
+        (_, Some(reason)) => format!("failed ({reason})"),
         ("stillPending", _) => "not done yet".to_owned(),
         ("lost", _) => "no answer recorded".to_owned(),
         ("notRecordedYet", _) => "no answer recorded yet".to_owned(),

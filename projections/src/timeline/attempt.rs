@@ -80,6 +80,8 @@ pub enum Answer {
     },
     /// Nothing is recorded, and the lease is over: nobody knows what happened.
     Lost,
+    /// Another attempt follows, and no end of this one was read: an event is missing between them.
+    Unread,
     /// Nothing is recorded yet.
     UnderWay,
 }
@@ -95,6 +97,9 @@ impl Attempt {
             }
             match &entry.event {
                 DeliveryEvent::Claimed(claimed) => {
+                    if is_open && let Some(last) = attempts.last_mut() {
+                        last.answer = Answer::Unread;
+                    }
                     is_open = true;
                     attempts.push(Self {
                         number: attempts.len() as u64 + 1,

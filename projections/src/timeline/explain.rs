@@ -1,7 +1,7 @@
 //! Where a message stands, in words.
 
 use recount_core::{
-    Instant, Outcome,
+    Instant, Outcome, ThreadId,
     delivery::{
         DeliveryEvent, MessageDeliveryRecord, MessageDeliveryStatus as Status, ParkReason,
         ParkedBy, RetryReason,
@@ -37,7 +37,7 @@ use super::{Attempt, Timeline, attempt::summary};
 /// let timeline = timeline(JsonlRows::new(&*text), &key, &TimelineOptions::default())?;
 /// let explanation = Explanation::of(&timeline).expect("it was prepared");
 /// assert_eq!(explanation.why, "Nobody has tried it yet.");
-/// assert_eq!((explanation.by, explanation.attempts.len()), (Some(at), 0));
+/// assert_eq!((explanation.by, explanation.as_of), (Some(at), Some(at)));
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -52,6 +52,12 @@ pub struct Explanation {
     pub next: String,
     /// When it is looked at next; none where nothing moves it by itself.
     pub by: Option<Instant>,
+    /// As of when all of this is told, by the clocks of those who wrote the log.
+    pub as_of: Option<Instant>,
+    /// For how many milliseconds it has been due then, where it has.
+    pub overdue_millis: Option<u64>,
+    /// The thread that it is for.
+    pub destination: ThreadId,
     /// What was asked of its destination each time, and what came of it.
     pub attempts: Vec<Attempt>,
 }
@@ -74,7 +80,9 @@ impl Explanation {
             Status::Parked => about.parked(),
         };
         let by = record.effective_deadline();
-        Some(Self { standing, why, next, by, attempts })
+        let overdue_millis = about.overdue_millis(by);
+        let (as_of, destination) = (timeline.as_of, record.envelope.thread_id.clone());
+        Some(Self { standing, why, next, by, as_of, overdue_millis, destination, attempts })
     }
 }
 
@@ -91,6 +99,11 @@ type Words = (String, String, String);
 const NOTHING: &str = "Nothing: it is finished.";
 
 impl About<'_> {
+    fn overdue_millis(&self, by: Option<Instant>) -> Option<u64> {
+        let over = self.timeline.as_of?.as_millis().checked_sub(by?.as_millis())?;
+        (over > 0).then_some(over)
+    }
+
     fn under_way(&self) -> Words {
         let lease = self.record.lease_until_millis.unwrap_or_default();
         let status = self.record.status.as_str();
@@ -105,11 +118,20 @@ impl About<'_> {
         } else {
             self.unless_used_up("takes it again")
         };
+        if self.overdue_millis(Some(lease)).is_some() {
+            return (
+                format!("{status}, attempt {number} was lost"),
+                format!(
+                    "Its destination was {what} at {began}, and nothing is recorded of the answer, \
+                     though the lease ended at {lease}."
+                ),
+                format!("When one looks at it, {after}."),
+            );
+        }
         (
-            format!("{status}, attempt {number} is under way or was lost"),
+            format!("{status}, attempt {number} is under way"),
             format!(
-                "Its destination has been {what} since {began}, and nothing is recorded of the \
-                 answer yet."
+                "Its destination was {what} at {began}, and nothing is recorded of the answer yet."
             ),
             format!("The answer. If none is recorded by {lease}, when the lease ends, {after}."),
         )
@@ -221,8 +243,8 @@ impl About<'_> {
         }
         let again = if record.receipt.is_some() { "asked about" } else { "delivered" };
         let next = format!(
-            "A person: nothing moves it by itself. Once it is recovered with a new deadline it is \
-             {again} again at once."
+            "A person: nothing moves it by itself. Once its host recovers it with a new deadline it \
+             is {again} again at once."
         );
         (standing.to_owned(), why, next)
     }

@@ -48,8 +48,11 @@ pub struct Timeline {
     pub outbox_events: u64,
     /// Messages of its outbox, the first in the order of their ids.
     pub outbox_messages: Vec<MessageId>,
-    /// Rows and events of its outbox that were skipped.
-    pub skipped: u64,
+    /// Rows and events of its outbox that were skipped, and why.
+    pub skipped: Vec<(Place, String)>,
+    /// As of when it is told: when the log's last event was recorded, or the time that was asked
+    /// for; for a position, when the outbox's last event up to there was.
+    pub as_of: Option<Instant>,
 }
 
 /// An event of a message.
@@ -127,23 +130,32 @@ pub fn timeline(
             predecessor: None,
             outbox_events: 0,
             outbox_messages: Vec::new(),
-            skipped: 0,
+            skipped: Vec::new(),
+            as_of: None,
         },
+        last_row: Vec::new(),
+        recorded_at: None,
     };
     let mut block = Block::default();
     while source.next(&mut block)? {
         if block.oversized().is_some() {
             reader.chain.next_line();
         }
+        let mut last = None;
         for line in block.lines() {
             reader.chain.next_line();
+            last = Some(line.bytes);
             // Nearly all rows of a text are of other outboxes, and need not be read to know it.
             if line.listed.is_some() || reader.finder.find(line.bytes).is_some() {
                 reader.line(line)?;
             }
         }
+        if let Some(last) = last {
+            reader.last_row.clear();
+            reader.last_row.extend_from_slice(last);
+        }
     }
-    Ok(reader.finish())
+    reader.finish()
 }
 
 struct Reader<'a> {
@@ -152,6 +164,10 @@ struct Reader<'a> {
     options: &'a TimelineOptions,
     chain: Chain,
     timeline: Timeline,
+    /// The last row of all, whosever it is.
+    last_row: Vec<u8>,
+    /// When the outbox's last event was recorded.
+    recorded_at: Option<Instant>,
 }
 
 impl Reader<'_> {
@@ -177,6 +193,7 @@ impl Reader<'_> {
             return Ok(());
         }
         self.timeline.outbox_events += 1;
+        self.recorded_at = Some(recorded_at);
         let event = match &row.event {
             Some(Ok(DomainEvent::Delivery(event))) => event,
             Some(Err(undecodable)) => {
@@ -233,11 +250,12 @@ impl Reader<'_> {
         if !self.options.keep_going {
             return Err(ReplayError::Bad { place, why });
         }
-        self.timeline.skipped += 1;
+        self.timeline.skipped.push((place, why));
         Ok(())
     }
 
-    fn finish(mut self) -> Timeline {
+    fn finish(mut self) -> Result<Timeline, ReplayError> {
+        self.timeline.as_of = self.as_of()?;
         if let Some(outbox) = self.chain.streams().first().and_then(|it| it.outbox.as_ref()) {
             let mut messages: Vec<_> =
                 outbox.records().map(|record| record.key.message_id.clone()).collect();
@@ -248,7 +266,27 @@ impl Reader<'_> {
             let predecessor = predecessor.and_then(|id| outbox.record(id));
             self.timeline.predecessor = predecessor.cloned();
         }
-        self.timeline
+        Ok(self.timeline)
+    }
+
+    /// As of when it is told.
+    fn as_of(&self) -> Result<Option<Instant>, ReplayError> {
+        let mut spare = String::new();
+        let last = match Row::read(&self.last_row, &mut spare) {
+            Ok(row) => Some(row.recorded_at),
+            Err(_) if self.last_row.is_empty() => None,
+            // What has nothing of the outbox may be no log at all.
+            Err(error) if self.timeline.outbox_events == 0 && !self.options.keep_going => {
+                let place = Place { line: Some(self.chain.line()), ..Place::default() };
+                return Err(ReplayError::Bad { place, why: error.to_string() });
+            }
+            Err(_) => self.recorded_at,
+        };
+        Ok(match self.options.until {
+            None => last,
+            Some(Until::Instant(until)) => last.map(|last| last.min(until)),
+            Some(Until::Position(_)) => self.recorded_at,
+        })
     }
 }
 

@@ -74,6 +74,11 @@ impl Chain {
         self.log.line += 1;
     }
 
+    /// The current line, from 1.
+    pub(crate) fn line(&self) -> u64 {
+        self.log.line
+    }
+
     /// Moves on to a row, and says which rules of the log itself it breaks.
     pub(crate) fn check(&mut self, row: &ExaminedRow) -> (StreamIndex, Links) {
         let next = StreamIndex(self.streams.len());

@@ -50,7 +50,7 @@ pub(super) use select;
 #[derive(Debug)]
 pub struct SqliteRows {
     reader: Reader,
-    /// The stream whose rows are read, by its id; all rows where it is `None`.
+    /// The stream whose rows are read, by its id; all rows where it is `None`, or once it was read.
     stream: Option<i64>,
     /// The first position that is not read yet, or revision where one stream is read.
     next: i64,
@@ -71,7 +71,8 @@ impl SqliteRows {
             .map_err(|error| OpenError::Storage { path: path.to_owned(), source: error.into() })
     }
 
-    /// Opens a database for reading one stream, in the order of its revisions.
+    /// Opens a database for reading one stream, in the order of its revisions; behind it comes the
+    /// log's last row, whosever it is, which tells how far the log goes.
     ///
     /// # Examples
     ///
@@ -122,6 +123,7 @@ impl SqliteRows {
         const ROWS: &str = select!("WHERE position BETWEEN ?1 AND ?2 ORDER BY position");
         const OF_STREAM: &str =
             select!("WHERE stream = ?3 AND revision >= ?1 AND position <= ?2 ORDER BY revision");
+        const END: &str = select!("WHERE position = ?1 AND stream <> ?2");
         const REVISION: &str = "SELECT revision FROM events WHERE position = ?1";
         let last = match self.stream {
             None => self.reader.read(ROWS, [self.next, self.last], block)?,
@@ -129,7 +131,8 @@ impl SqliteRows {
         };
         let Some(position) = last else {
             self.next = i64::MAX;
-            return Ok(false);
+            let Some(stream) = self.stream.take() else { return Ok(false) };
+            return Ok(self.reader.read(END, [self.last, stream], block)?.is_some());
         };
         let last = if self.stream.is_some() {
             let connection = &self.reader.connection;
