@@ -217,11 +217,18 @@ fn a_log_is_looked_at_as_it_was() {
         assert_eq!(by_position, by_time, "{standing}");
         assert_eq!(by_position["summary"]["events"], json!(position + 1));
         let cut = Shell::new().with("a.jsonl", log(&events[..=position]));
-        assert_eq!(cut.json("replay a.jsonl --format json"), by_position);
+        let cut = cut.json("replay a.jsonl --format json");
+        assert_eq!(cut["records"], by_position["records"]);
+        assert_eq!([&cut["summary"]["isCut"], &by_position["summary"]["isCut"]], [false, true]);
     }
     let before = shell.json("explain a.jsonl sender/exhausted --format json --until 36");
     let whole = shell.json("explain a.jsonl sender/exhausted --format json");
     assert_ne!(before["standing"], whole["standing"]);
+    let told = shell.run("replay a.jsonl --status parked --until 999");
+    assert!(
+        told.contains("note: the log ends at position 53, which --until is not before"),
+        "{told}"
+    );
     // Where a clock went back, a stream is looked at up to the first event that came later.
     let mut back = life("m");
     for (event, at) in back.iter_mut().zip([1_000, 5_000, 2_000, 6_000, 7_000]) {
@@ -241,6 +248,8 @@ fn records_are_picked_by_owner_and_by_where_they_stand() {
     for (arguments, field, values) in [
         ("--owner planner", "/key/ownerThreadId", vec!["planner"]),
         ("--owner nobody", "/key/ownerThreadId", vec!["nobody"]),
+        ("--owner ops%2Fnight%20shift", "/key/ownerThreadId", vec!["ops/night shift"]),
+        ("--message report-6", "/key/messageId", vec!["report-6"]),
         ("--status parked", "/status", vec!["parked"]),
         ("--status processed,refused", "/status", vec!["processed", "refused"]),
         ("--status parked --status refused", "/status", vec!["parked", "refused"]),

@@ -46,6 +46,11 @@ fn colours_are_where_they_are_asked_for() {
     assert!(!has_colours("verify a.jsonl", &[("TERM", "xterm-256color")]), "a pipe is no terminal");
     let forced = [("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")];
     assert!(has_colours("--color always verify a.jsonl", &forced), "what is asked for goes first");
+    assert!(
+        has_colours("--color=always --help", &[])
+            && has_colours("verify --help --color always", &[])
+    );
+    assert!(!has_colours("--help --color never", &[("CLICOLOR_FORCE", "1")]));
 }
 
 /// Runs a command of a shell on a terminal, and returns all that it shows there.

@@ -128,7 +128,7 @@ fn the_numbers_are_those_of_a_count_that_keeps_everything() {
         let all: u64 = answers.values().map(|count| count.as_u64().unwrap()).sum();
         assert_eq!(json!(all), stats["attempts"], "each attempt has one answer: {answers:?}");
         // These two are in no event.
-        answers.retain(|name, _| !matches!(name.as_str(), "lost" | "notRecordedYet"));
+        answers.retain(|name, _| !matches!(name.as_str(), "lost" | "underWay"));
         assert_eq!(json!(answers), counts["answers"]);
         let by_status: u64 =
             stats["messagesByStatus"].as_object().unwrap().values().filter_map(Value::as_u64).sum();

@@ -1,6 +1,6 @@
 //! A log that was changed by hand is found out, wherever it was changed.
 
-use recount::{Expected, Report, VerifyOptions, log::jsonl::JsonlRows};
+use recount::{Expected, Report, Rules, VerifyOptions, log::jsonl::JsonlRows};
 
 use crate::{
     lab::{findings, life, rows},
@@ -250,4 +250,20 @@ fn no_text_makes_a_reader_panic_and_none_is_read_without_a_word() {
         prop_assert_eq!(is_whole, is_log, "{:?}", found);
         Ok(())
     });
+}
+
+#[test]
+fn a_root_is_of_what_the_events_are_whatever_is_checked() {
+    let (sample, options) = (rows(&life("m")).concat(), VerifyOptions::default());
+    let (_, report) = findings(&sample, &options);
+    let root = report.root.unwrap();
+    let edited = String::from_utf8(sample).unwrap().replacen("\"principal\"", "\"somebody\"", 1);
+    for rules in ["D", "D8", "L1", "L4"] {
+        let mut options = VerifyOptions::default();
+        options.rules = Rules::only(&[rules.parse().unwrap()]);
+        options.expected = format!("5:{root}").parse().ok();
+        let (_, report) = findings(edited.as_bytes(), &options);
+        assert!(report.is_violated() && report.mismatch.is_some(), "{rules}: {report:?}");
+        assert_ne!(report.root, Some(root));
+    }
 }

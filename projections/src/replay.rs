@@ -3,7 +3,7 @@
 use std::io;
 
 use recount_core::{
-    Digest, StreamName, ThreadId,
+    Digest, MessageId, StreamName, ThreadId,
     delivery::{MessageDeliveryRecord, MessageDeliveryStatus},
     log::{Place, RowSource},
 };
@@ -34,6 +34,8 @@ pub struct ReplayOptions {
     pub until: Option<Until>,
     /// Whose messages are wanted; everybody's where it is `None`.
     pub owner: Option<ThreadId>,
+    /// The id of the messages that are wanted, whoever owns them; all where it is `None`.
+    pub message: Option<MessageId>,
     /// Where the messages stand that are wanted; anywhere where there is none.
     pub statuses: Vec<MessageDeliveryStatus>,
 }
@@ -41,7 +43,14 @@ pub struct ReplayOptions {
 impl Default for ReplayOptions {
     /// One job, all records as they are at the end, and the first bad event ends it.
     fn default() -> Self {
-        Self { jobs: 1, keep_going: false, until: None, owner: None, statuses: Vec::new() }
+        Self {
+            jobs: 1,
+            keep_going: false,
+            until: None,
+            owner: None,
+            message: None,
+            statuses: Vec::new(),
+        }
     }
 }
 
@@ -58,7 +67,9 @@ pub struct ReplaySummary {
     pub skipped: u64,
     /// Events that changed nothing, since no writer that keeps the rules writes them.
     pub ignored: u64,
-    /// The last position; none of an empty log.
+    /// Whether later events were left out, as was asked for.
+    pub is_cut: bool,
+    /// The last position that was looked at; none of an empty log.
     pub last_position: Option<u64>,
     /// The log's id: the digest of its first event.
     pub log_id: Option<Digest>,
@@ -128,6 +139,7 @@ pub fn replay(
         records: records.handed_over,
         skipped: walked.skipped,
         ignored: walked.ignored,
+        is_cut: walked.is_cut,
         last_position: walked.last_position,
         log_id: walked.log_id,
     })
@@ -142,8 +154,9 @@ struct Records<'a, F> {
 
 impl<F: FnMut(&MessageDeliveryRecord) -> io::Result<()>> Records<'_, F> {
     fn hand_over(&mut self, record: &MessageDeliveryRecord) -> io::Result<()> {
-        let statuses = &self.options.statuses;
-        if statuses.is_empty() || statuses.contains(&record.status) {
+        let ReplayOptions { statuses, message, .. } = self.options;
+        let is_asked_for = message.as_ref().is_none_or(|id| *id == record.key.message_id);
+        if is_asked_for && (statuses.is_empty() || statuses.contains(&record.status)) {
             self.handed_over += 1;
             (self.record)(record)?;
         }

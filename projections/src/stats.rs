@@ -6,9 +6,7 @@ use hashbrown::HashMap;
 use hdrhistogram::Histogram;
 use recount_core::{
     Instant,
-    delivery::{
-        DeliveryEvent, Followed, MessageDeliveryKey, MessageDeliveryRecord, ParkedBy, RetryReason,
-    },
+    delivery::{DeliveryEvent, Followed, MessageDeliveryKey, MessageDeliveryRecord, ParkedBy},
     log::RowSource,
 };
 use serde::Serialize;
@@ -60,6 +58,10 @@ pub struct Stats {
     pub skipped: u64,
     /// Events that changed nothing, since no writer that keeps the rules writes them.
     pub ignored: u64,
+    /// Whether later events were left out, as was asked for.
+    pub is_cut: bool,
+    /// The last position that was looked at; none of an empty log.
+    pub last_position: Option<u64>,
     /// When the first event was recorded, by the writers' clocks.
     pub first_recorded_at_millis: Option<Instant>,
     /// When the last one was.
@@ -74,6 +76,12 @@ pub struct Stats {
     pub messages_by_status: BTreeMap<&'static str, u64>,
     /// How many of them are parked, by why.
     pub parked_by_reason: BTreeMap<&'static str, u64>,
+    /// What went wrong last with those that are parked; not those that never failed.
+    pub parked_by_failure: BTreeMap<&'static str, u64>,
+    /// The destinations that most parked messages are for, and how many.
+    pub parked_by_destination: Vec<Named>,
+    /// How many unfinished messages were due before the last event was recorded.
+    pub overdue: u64,
     /// How often a message was parked, by why.
     pub parks_by_reason: BTreeMap<&'static str, u64>,
     /// The codes that most messages were refused with, and how many.
@@ -86,7 +94,7 @@ pub struct Stats {
     pub attempts: u64,
     /// What came of them: `admitted`, `stillPending`, `settled`, `refused`, `parked` by whoever made
     /// it, `failed.` with a reason, `lost` where the lease ended and nothing is recorded, and
-    /// `notRecordedYet` at the end of the log.
+    /// `underWay` at the end of the log.
     pub answers: BTreeMap<String, u64>,
     /// How many attempts a message has had.
     pub attempts_per_message: Spread,
@@ -169,6 +177,9 @@ pub fn stats(source: impl RowSource + Send, options: &StatsOptions) -> Result<St
             .collect(),
         busiest_streams: most(counter.events_by_stream, options.top),
         refusals: most(counter.refusals, options.top),
+        parked_by_destination: most(counter.parked_by_destination, options.top),
+        is_cut: walked.is_cut,
+        last_position: walked.last_position,
         attempts_per_message: counter.attempts_per_message.spread(),
         prepared_to_accepted: counter.prepared_to_accepted.spread(),
         accepted_to_processed: counter.accepted_to_processed.spread(),
@@ -185,6 +196,7 @@ struct Counter {
     stats: Stats,
     events_by_stream: HashMap<String, u64>,
     refusals: HashMap<String, u64>,
+    parked_by_destination: HashMap<String, u64>,
     /// By the number of the day since the epoch.
     events_by_day: BTreeMap<u64, u64>,
     /// When unfinished messages were admitted.
@@ -241,11 +253,13 @@ impl Counter {
                 self.accepted.remove(&record.key);
                 self.leave(record);
             }
-            DeliveryEvent::Retried(event) => self.answer(&format!("failed.{}", word(event.reason))),
+            DeliveryEvent::Retried(event) => {
+                self.answer(&format!("failed.{}", event.reason.as_str()));
+            }
             DeliveryEvent::Parked(event) => {
                 *self.stats.parks_by_reason.entry(event.reason.as_str()).or_default() += 1;
                 match event.retry_reason {
-                    Some(reason) => self.answer(&format!("failed.{}", word(reason))),
+                    Some(reason) => self.answer(&format!("failed.{}", reason.as_str())),
                     None if event.by == ParkedBy::Observe => self.answer("stillPending"),
                     None if followed.was_leased && followed.lost_attempt.is_none() => {
                         self.answer("parked");
@@ -269,17 +283,17 @@ impl Counter {
         *self.stats.messages_by_status.entry(record.status.as_str()).or_default() += 1;
         if let Some(reason) = record.park_reason {
             *self.stats.parked_by_reason.entry(reason.as_str()).or_default() += 1;
+            if let Some(failure) = record.retry.last_failure {
+                *self.stats.parked_by_failure.entry(failure.as_str()).or_default() += 1;
+            }
+            let destination = &*record.envelope.thread_id;
+            *self.parked_by_destination.entry_ref(destination).or_default() += 1;
         }
+        let (due, end) = (record.effective_deadline(), self.stats.last_recorded_at_millis);
+        self.stats.overdue += u64::from(due.is_some() && due < end);
         if record.lease_until_millis.is_some() {
-            self.answer("notRecordedYet");
+            self.answer("underWay");
         }
-    }
-}
-
-fn word(reason: RetryReason) -> String {
-    match serde_json::to_value(reason) {
-        Ok(serde_json::Value::String(word)) => word,
-        _ => String::new(),
     }
 }
 

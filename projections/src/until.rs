@@ -15,6 +15,7 @@ use recount_core::{Instant, Position};
 /// assert_eq!("41".parse(), Ok(Until::Position(Position::new(41).unwrap())));
 /// let instant: Until = "2026-11-30T19:32:28Z".parse()?;
 /// assert_eq!("2026-11-30T20:32:28.000+01:00".parse(), Ok(instant));
+/// assert!("1796029200000".parse::<Until>().is_err(), "it is milliseconds, not a position");
 /// assert_eq!(
 ///     "yesterday".parse::<Until>().unwrap_err().to_string(),
 ///     "expected a position such as 41, or a time such as 2026-11-30T19:32:28Z",
@@ -50,11 +51,16 @@ impl Until {
     }
 }
 
+/// More events than a log has.
+const MANY: u64 = 100_000_000_000;
+
 impl FromStr for Until {
     type Err = UntilError;
 
     fn from_str(text: &str) -> Result<Self, UntilError> {
         match text.parse() {
+            // No log has so many events: it is milliseconds, which mean nothing here.
+            Ok(number) if number >= MANY => None,
             Ok(number) => Position::new(number).map(Self::Position),
             Err(_) => Instant::parse_rfc3339(text).map(Self::Instant),
         }

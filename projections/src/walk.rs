@@ -33,6 +33,8 @@ pub(crate) struct Walked {
     pub(crate) skipped: u64,
     /// Events that changed nothing.
     pub(crate) ignored: u64,
+    /// Whether events were left out that are later than what is wanted.
+    pub(crate) is_cut: bool,
     pub(crate) last_position: Option<u64>,
     pub(crate) log_id: Option<Digest>,
     /// Where the streams stand, with the unfinished messages.
@@ -109,6 +111,7 @@ where
             Err(line) => return Ok(self.unreadable(line, offset)?),
         };
         if self.walk.until.is_some_and(|until| until.is_past(row.position)) {
+            self.walked.is_cut = true;
             return Err(End::Reached);
         }
         let (stream, links) = self.walked.chain.check(row);
@@ -118,6 +121,7 @@ where
         self.walked.log_id.get_or_insert(row.stated);
         let recorded_at = self.walked.chain.stream_mut(stream).recorded_at();
         if self.walk.until.is_some_and(|until| !until.includes(row.position, recorded_at)) {
+            self.walked.is_cut = true;
             return Ok(());
         }
         self.walked.events += 1;

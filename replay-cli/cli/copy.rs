@@ -157,7 +157,7 @@ impl Told<'_> {
             lines.push(("frames", why.to_owned()));
         }
         if !self.arguments.destination.is_output() && copied.events() > 0 {
-            let expect = format!("--expect {}:{}", copied.events(), copied.root);
+            let expect = format!("--expect={}:{}", copied.events(), copied.root);
             lines.push(("to hold it to this", format!("recount verify {name} {expect}")));
         }
         fields(out, &lines)

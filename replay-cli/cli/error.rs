@@ -151,10 +151,10 @@ fn no_message(
         MessageDeliveryKey { owner_thread_id, message_id }.to_string()
     };
     let others: Vec<_> = others.iter().map(other).collect();
-    format!(
-        "its outbox has {}; `recount replay {name} --owner {owner}` lists all",
-        others.join(", ")
-    )
+    let key = key.to_string();
+    let owner = key.split('/').next().unwrap_or_default();
+    let others = others.join(", ");
+    format!("its outbox has {others}; `recount replay {name} --owner {owner}` lists all")
 }
 
 /// What to do where a destination was not copied to.

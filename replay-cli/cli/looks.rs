@@ -2,7 +2,7 @@
 
 use std::{io::IsTerminal, sync::OnceLock};
 
-use clap::{Args, ValueEnum, value_parser};
+use clap::{Args, ColorChoice, ValueEnum, value_parser};
 
 /// The options that every command has.
 #[derive(Args, Clone, Copy, Debug)]
@@ -57,6 +57,18 @@ impl Looks {
         let width = self.width.map(usize::from).or_else(of_terminal);
         // Tests run commands one after the other; the first look is kept.
         let _ = SET.set(Set { width, progress: self.progress });
+    }
+}
+
+/// What `--color` asks for, before arguments are read: help and wrong usage have colours, too.
+pub(super) fn of_help(arguments: impl Iterator<Item = String>) -> ColorChoice {
+    let arguments: Vec<_> = arguments.collect();
+    let after = arguments.windows(2).find(|pair| pair[0] == "--color").map(|pair| &*pair[1]);
+    let within = || arguments.iter().find_map(|argument| argument.strip_prefix("--color="));
+    match after.or_else(within) {
+        Some("always") => ColorChoice::Always,
+        Some("never") => ColorChoice::Never,
+        _ => ColorChoice::Auto,
     }
 }
 

@@ -49,12 +49,12 @@ pub(super) fn completions(arguments: &Completions) -> Result<Outcome, CliError> 
 }
 
 pub(super) fn man(arguments: &Man) -> Result<Outcome, CliError> {
-    let command = super::Arguments::command();
-    let Some(dir) = &arguments.dir else {
-        return print(&page(&command).map_err(CliError::Output)?);
-    };
     let mut pages = Vec::new();
-    collect(command, "", &mut pages);
+    collect(super::Arguments::command(), "", &mut pages);
+    let Some(dir) = &arguments.dir else {
+        let (_, command) = &pages[0];
+        return print(&page(command).map_err(CliError::Output)?);
+    };
     for (name, command) in &pages {
         write_page(&dir.join(format!("{name}.1")), command)?;
     }
@@ -80,16 +80,16 @@ fn page(command: &Command) -> io::Result<Vec<u8>> {
 }
 
 /// A command and all below it, each with the name of its page.
-fn collect(mut command: Command, above: &str, pages: &mut Vec<(String, Command)>) {
+fn collect(command: Command, above: &str, pages: &mut Vec<(String, Command)>) {
+    let mut command = command.disable_help_subcommand(true);
     // So that each one has the options of those above it.
     command.build();
     let name = match above {
         "" => command.get_name().to_owned(),
         above => format!("{above}-{}", command.get_name()),
     };
-    let command = command.display_name(name.clone()).disable_help_subcommand(true);
-    let below = command.get_subcommands().filter(|command| command.get_name() != "help").cloned();
-    let below: Vec<_> = below.collect();
+    let command = command.display_name(name.clone());
+    let below: Vec<_> = command.get_subcommands().cloned().collect();
     pages.push((name.clone(), command));
     for command in below {
         collect(command, &name, pages);

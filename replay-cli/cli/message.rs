@@ -21,7 +21,7 @@ pub(super) struct Asked {
     #[arg(value_hint = ValueHint::FilePath)]
     source: Source,
     /// Which message: its owner, a slash and its id, as in planner/offer-4; a slash within an id
-    /// is written %2F
+    /// is written %2F. Where only the id is known, `recount replay SOURCE --message ID` tells the key
     #[arg(value_name = "KEY")]
     key: MessageDeliveryKey,
     #[command(flatten)]

@@ -19,7 +19,7 @@ mod verify;
 
 use std::{io, process::ExitCode};
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use error::CliError;
 
@@ -89,7 +89,9 @@ enum Format {
 
 /// Runs the program on the process's arguments and streams.
 pub fn run() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let command = Arguments::command().color(looks::of_help(std::env::args()));
+    let parsed = command.try_get_matches().and_then(|it| Arguments::from_arg_matches(&it));
+    let arguments = match parsed {
         Ok(arguments) => arguments,
         Err(error) => {
             // A reader that went away has no use for the usage.

@@ -82,6 +82,8 @@ pub(super) struct Table<W: Write> {
     /// Rows that are held until the widths are known, the heads first.
     held: Vec<Vec<String>>,
     is_open: bool,
+    /// The heads of columns that were left out, and how wide all are together.
+    left_out: Option<(String, usize)>,
 }
 
 /// How many rows are looked at for the widths.
@@ -93,7 +95,8 @@ impl<W: Write> Table<W> {
     pub(super) fn new(out: W, columns: &[(&str, u8)]) -> Self {
         let held = vec![columns.iter().map(|(head, _)| (*head).to_owned()).collect()];
         let spare = columns.iter().map(|(_, spare)| *spare).collect();
-        Self { out, widths: vec![0; columns.len()], spare, held, is_open: true }
+        let widths = vec![0; columns.len()];
+        Self { out, widths, spare, held, is_open: true, left_out: None }
     }
 
     pub(super) fn row(&mut self, row: Vec<String>) -> io::Result<()> {
@@ -109,6 +112,10 @@ impl<W: Write> Table<W> {
         if self.is_open {
             self.settle()?;
         }
+        if let Some((heads, width)) = &self.left_out {
+            let note = format!("{heads}: left out, --width {width} has room for all");
+            writeln!(self.out, "{}", paint(FAINT, note))?;
+        }
         Ok(self.out)
     }
 
@@ -120,7 +127,12 @@ impl<W: Write> Table<W> {
             }
         }
         if let Some(all) = looks::width() {
+            let full = self.widths.clone();
             leave_out(&mut self.widths, &self.spare, all);
+            let heads = self.held[0].iter().zip(&self.widths).filter(|(_, width)| **width == 0);
+            let heads: Vec<_> = heads.map(|(head, _)| head.as_str()).collect();
+            let width = full.iter().map(|width| width + 2).sum::<usize>().saturating_sub(2);
+            self.left_out = (!heads.is_empty()).then(|| (heads.join(", "), width));
         }
         for (index, row) in std::mem::take(&mut self.held).iter().enumerate() {
             self.print(row, (index == 0).then_some(FAINT))?;

@@ -36,14 +36,17 @@ pub(super) fn run(arguments: &Arguments) -> Result<Outcome, CliError> {
             let to = to.display();
             (
                 format!("moved {length} bytes, a row cut at byte {offset} of {file}, to {to}"),
-                json!({"moved": {"byteOffset": offset, "length": length, "to": to.to_string()}}),
+                json!({"kind": "repair", "moved": {"byteOffset": offset, "length": length, "to": to.to_string()}}),
             )
         }
         Repaired::Unended => (
             format!("{file} needs no repair: its last row is whole, only its line end is missing"),
-            json!({"moved": null}),
+            json!({"kind": "repair", "moved": null}),
         ),
-        _ => (format!("{file} needs no repair: its last row is whole"), json!({"moved": null})),
+        _ => (
+            format!("{file} needs no repair: its last row is whole"),
+            json!({"kind": "repair", "moved": null}),
+        ),
     };
     let out = &mut anstream::stdout();
     match arguments.format {

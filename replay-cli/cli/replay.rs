@@ -8,8 +8,8 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use recount_core::{
-    ThreadId,
-    delivery::{MessageDeliveryRecord, MessageDeliveryStatus},
+    MessageId, ThreadId,
+    delivery::{MessageDeliveryKey, MessageDeliveryRecord, MessageDeliveryStatus},
 };
 use recount_projections::{ReplayError, ReplayOptions, ReplaySummary};
 use serde_json::json;
@@ -34,8 +34,11 @@ pub(super) struct Arguments {
     #[arg(long, value_enum, default_value_t)]
     view: View,
     /// Only messages of this owner
-    #[arg(long, value_name = "THREAD")]
+    #[arg(long, value_name = "THREAD", value_parser = MessageDeliveryKey::parse_owner)]
     owner: Option<ThreadId>,
+    /// Only messages with this id, whoever owns them
+    #[arg(long, value_name = "ID")]
+    message: Option<MessageId>,
     /// Only messages that stand so
     #[arg(long, value_enum, value_delimiter = ',')]
     status: Vec<Status>,
@@ -54,6 +57,7 @@ impl Arguments {
         Self {
             view: View::Deliveries,
             owner: None,
+            message: None,
             status: Vec::new(),
             payload: false,
             looking: Looking::default(),
@@ -96,7 +100,7 @@ const EXAMPLES: &str = "\
 Examples:
   recount replay agent.jsonl
   recount replay agent.db --status parked
-  recount replay agent.db --owner planner --until 2026-11-30T19:32:28Z
+  recount replay agent.db --owner planner --until 2026-11-30T09:01:00Z
   recount replay agent.jsonl.zst --format jsonl --payload";
 
 pub(super) fn run(arguments: &Arguments) -> Result<Outcome, CliError> {
@@ -104,6 +108,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Outcome, CliError> {
     options.jobs = arguments.reading.jobs();
     (options.until, options.keep_going) = (arguments.looking.until, arguments.looking.keep_going);
     options.owner.clone_from(&arguments.owner);
+    options.message.clone_from(&arguments.message);
     options.statuses = arguments.status.iter().copied().map(Into::into).collect();
     let View::Deliveries = arguments.view;
     let source = arguments.reading.source.open()?;
@@ -166,6 +171,7 @@ impl<'a, W: Write> Printer<'a, W> {
                 let mut out = table.finish()?;
                 if let Some(summary) = summary {
                     human_summary(&mut out, summary, &self.by_standing)?;
+                    self.arguments.looking.note(&mut out, summary.is_cut, summary.last_position)?;
                 }
                 out.flush()
             }
@@ -208,10 +214,13 @@ fn human_summary(
 ) -> io::Result<()> {
     let standings: Vec<_> =
         by_standing.iter().map(|(standing, number)| format!("{number} {standing}")).collect();
-    let standings = standings.join(", ");
+    let standings = match standings.join(", ") {
+        none if none.is_empty() => none,
+        some => format!(": {some}"),
+    };
     let events = count(summary.events, "event");
     let records = count(summary.records, "record");
-    writeln!(out, "\n{} from {events}: {standings}", paint(STRONG, records))?;
+    writeln!(out, "\n{} from {events}{standings}", paint(STRONG, records))?;
     if summary.skipped > 0 {
         let skipped = count(summary.skipped, "event");
         writeln!(out, "{} {skipped} skipped; recount verify says why", paint(WARNING, "warning:"))?;

@@ -47,7 +47,7 @@ struct Delivery {
 const EXAMPLES: &str = "\
 Examples:
   recount show delivery agent.db planner/offer-4
-  recount show delivery agent.jsonl planner/offer-4 --until 2026-11-30T19:32:28Z
+  recount show delivery agent.jsonl planner/offer-4 --until 2026-11-30T09:01:00Z
   recount show delivery agent.db a%2Fb/m-1 --format jsonl --payload";
 
 pub(super) fn run(arguments: &Arguments) -> Result<Outcome, CliError> {

@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, Cursor, ErrorKind, Read},
+    io::{self, Cursor, ErrorKind, Read, Write},
     path::{Path, PathBuf},
     thread,
 };
@@ -21,6 +21,7 @@ use recount_projections::Until;
 use super::{
     Format,
     error::CliError,
+    output::{HINT, paint},
     progress::{Progress, Unit},
 };
 
@@ -60,6 +61,24 @@ impl Reading {
     pub(super) fn jobs(&self) -> usize {
         let cores = || thread::available_parallelism().map_or(1, |cores| cores.get().min(4));
         self.jobs.map_or_else(cores, usize::from)
+    }
+}
+
+impl Looking {
+    /// Says so where what was asked for is the whole log.
+    pub(super) fn note(
+        &self,
+        out: &mut impl Write,
+        is_cut: bool,
+        last: Option<u64>,
+    ) -> io::Result<()> {
+        match last {
+            Some(last) if self.until.is_some() && !is_cut => {
+                let note = paint(HINT, "note:");
+                writeln!(out, "{note} the log ends at position {last}, which --until is not before")
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   recount stats agent.db
-  recount stats agent.db --until 2026-11-30T19:32:28Z --top 3
+  recount stats agent.db --until 2026-11-30T09:01:00Z --top 3
   recount stats agent.jsonl.zst --format json";
 
 pub(super) fn run(arguments: &Arguments) -> Result<Outcome, CliError> {
@@ -52,7 +52,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<Outcome, CliError> {
     })?;
     let out = &mut anstream::stdout().lock();
     let written = match reading.format {
-        Format::Human => human(out, &stats),
+        Format::Human => human(out, &stats)
+            .and_then(|()| arguments.looking.note(out, stats.is_cut, stats.last_position)),
         Format::Json | Format::Jsonl => {
             let mut whole = json!(stats);
             whole["kind"] = "stats".into();
@@ -81,6 +82,12 @@ fn human(out: &mut impl Write, stats: &Stats) -> io::Result<()> {
         std::iter::once(((*status).to_owned(), *number)).chain(reasons)
     });
     section(out, "Messages by where they stand", by_standing)?;
+    if stats.overdue > 0 {
+        let overdue = paint(WARNING, format_args!("{} overdue", stats.overdue));
+        writeln!(out, "  {overdue} when the last event was recorded")?;
+    }
+    section(out, "Parked ones by their last failure", owned(&stats.parked_by_failure))?;
+    section(out, "Parked ones by destination", named(&stats.parked_by_destination))?;
     section(out, "Events by type", owned(&stats.events_by_type))?;
     section(out, "Events by day", owned(&stats.events_by_day))?;
     section(out, "Streams with the most events", named(&stats.busiest_streams))?;
@@ -143,7 +150,7 @@ fn told(answer: &str) -> String {
         (_, Some(reason)) => format!("failed ({reason})"),
         ("stillPending", _) => "not done yet".to_owned(),
         ("lost", _) => "no answer recorded".to_owned(),
-        ("notRecordedYet", _) => "no answer recorded yet".to_owned(),
+        ("underWay", _) => "no answer recorded yet".to_owned(),
         (answer, _) => answer.to_owned(),
     }
 }

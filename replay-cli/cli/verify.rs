@@ -70,7 +70,7 @@ impl Arguments {
 const EXAMPLES: &str = "\
 Examples:
   recount verify agent.jsonl
-  recount verify agent.jsonl --expect 504:b1859135…   (as an earlier run printed it)
+  recount verify agent.jsonl --expect=504:b1859135…   (as an earlier run printed it)
   recount verify --only L,D8 --format jsonl - < agent.jsonl";
 
 pub(super) fn run(arguments: &Arguments) -> Result<Outcome, CliError> {
@@ -226,7 +226,7 @@ impl<W: Write> Printer<'_, W> {
                 lines.push(("root", root.to_string()));
                 if !report.is_violated() {
                     let events = coverage.events;
-                    lines.push(("to hold it to this", format!("--expect {events}:{root}")));
+                    lines.push(("to hold it to this", format!("--expect={events}:{root}")));
                 }
             }
             None => lines.push(("root", "none, since a row could not be read".to_owned())),
@@ -263,6 +263,9 @@ fn verdict(report: &Report) -> String {
         };
         let what = format!("no violation in what was read{unreadable}{skipped}{warnings}");
         return format!("{} {what}", paint(WARNING, "cannot tell:"));
+    }
+    if report.coverage.events == 0 {
+        return format!("{} there is no event to check", paint(GOOD, "ok:"));
     }
     let rules =
         if report.rules == Rules::ALL { "every rule" } else { "every rule that was asked for" };

@@ -57,6 +57,31 @@ pub enum KeyError {
     Id(#[from] IdError),
 }
 
+impl MessageDeliveryKey {
+    /// Reads the first part of a key alone: whose outbox it is.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use recount_core::delivery::MessageDeliveryKey;
+    ///
+    /// let owner = MessageDeliveryKey::parse_owner("ops%2Fnight shift")?;
+    /// assert_eq!(owner.as_str(), "ops/night shift");
+    /// # Ok::<_, recount_core::delivery::KeyError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError::Encoding`] and [`KeyError::Id`]; a slash may stand as it is here.
+    pub fn parse_owner(text: &str) -> Result<ThreadId, KeyError> {
+        Ok(ThreadId::new(decode(text)?)?)
+    }
+}
+
+fn decode(part: &str) -> Result<String, KeyError> {
+    decode_loosely(part).ok_or_else(|| KeyError::Encoding { part: part.to_owned() })
+}
+
 impl FromStr for MessageDeliveryKey {
     type Err = KeyError;
 
@@ -64,10 +89,7 @@ impl FromStr for MessageDeliveryKey {
         let slashes = text.matches('/').count();
         let parts = text.split_once('/').filter(|_| slashes == 1);
         let (owner, message) = parts.ok_or(KeyError::Slashes { slashes })?;
-        let decode = |part: &str| {
-            decode_loosely(part).ok_or_else(|| KeyError::Encoding { part: part.to_owned() })
-        };
-        let owner_thread_id = ThreadId::new(decode(owner)?)?;
+        let owner_thread_id = Self::parse_owner(owner)?;
         Ok(Self { owner_thread_id, message_id: MessageId::new(decode(message)?)? })
     }
 }

@@ -125,7 +125,7 @@ impl About<'_> {
                     "Its destination was {what} at {began}, and nothing is recorded of the answer, \
                      though the lease ended at {lease}."
                 ),
-                format!("When one looks at it, {after}."),
+                format!("At its next look, {after}."),
             );
         }
         (
