@@ -24,7 +24,7 @@ use recount::{
 use recount_core::doc;
 use serde_json::json;
 
-use super::hosts::SetClock;
+use super::hosts::{Patient, SetClock};
 use crate::support::histories::{behind, millis};
 
 /// What a destination does before it answers.
@@ -327,6 +327,88 @@ fn a_timeout_that_really_runs_is_recorded_under_its_lease() {
         assert!(said(&record).contains("no answer within 270 ms"), "{}", said(&record));
         assert!((270..=300).contains(&took), "{took}");
     });
+}
+
+#[test]
+fn after_a_failure_nothing_new_is_begun_and_what_is_under_way_is_finished() {
+    let clock = at(1_000);
+    let host = Destinations::with(|call| {
+        async move {
+            match call {
+                // Long enough for others to fail, and to begin if they may.
+                0 => futures_util::future::join_all((0..20).map(|_| once_pending())).await,
+                1 => return Err(AdmissionError::Corrupt { diagnostic: None }),
+                _ => Vec::new(),
+            };
+            Ok(())
+        }
+        .boxed()
+    });
+    let process = Process::new(Arc::new(MemoryLog::new()), Patient(clock.clone()), host.clone());
+    for id in ["m-1", "m-2", "m-3", "m-4"] {
+        block_on(process.service.prepare(doc::message(id))).unwrap();
+    }
+    let driver = process.driver.clone().with_concurrency(2).unwrap();
+    let failure = block_on(driver.run_due(None)).unwrap_err();
+    assert_eq!(failure.to_string(), "the host's storage is corrupt, admission of sender/m-2");
+    let statuses = ["m-1", "m-2", "m-3", "m-4"].map(|id| {
+        let record = process.record(id);
+        (record.status, record.version)
+    });
+    let (accepted, pending) = (Status::Accepted, Status::Pending);
+    assert_eq!(statuses, [(accepted, 3), (pending, 2), (pending, 1), (pending, 1)]);
+    clock.set(millis(40_000));
+    let records = block_on(driver.run_due(None)).unwrap();
+    assert_eq!(records.len(), 4);
+    for (limit, is_one) in [(0, false), (1, true), (32, true), (33, false)] {
+        assert_eq!(process.driver.clone().with_concurrency(limit).is_ok(), is_one, "{limit}");
+    }
+}
+
+/// Lets others go first, once.
+fn once_pending() -> impl Future<Output = ()> {
+    let mut is_first = true;
+    std::future::poll_fn(move |context| {
+        context.waker().wake_by_ref();
+        if std::mem::take(&mut is_first) {
+            std::task::Poll::Pending
+        } else {
+            std::task::Poll::Ready(())
+        }
+    })
+}
+
+#[test]
+fn no_more_attempts_are_under_way_than_a_driver_may_have() {
+    let under_way = Arc::new(Mutex::new((0_usize, 0_usize)));
+    let seen = under_way.clone();
+    let host = Destinations::with(move |_| {
+        let seen = seen.clone();
+        async move {
+            {
+                let mut seen = seen.lock().unwrap();
+                seen.0 += 1;
+                seen.1 = seen.1.max(seen.0);
+            }
+            once_pending().await;
+            seen.lock().unwrap().0 -= 1;
+            Ok(())
+        }
+        .boxed()
+    });
+    let clock = at(1_000);
+    let process = Process::new(Arc::new(MemoryLog::new()), Patient(clock), host);
+    let ids: Vec<_> = (0..20).map(|number| format!("m-{number}")).collect();
+    for id in &ids {
+        block_on(process.service.prepare(doc::message(id))).unwrap();
+    }
+    let driver = process.driver.clone().with_concurrency(3).unwrap();
+    // Single messages count, too.
+    let keys: Vec<_> = ids.iter().map(|id| doc::message(id).key).collect();
+    let single = futures_util::future::join_all(keys.iter().map(|key| driver.process(key)));
+    let (due, single) = block_on(futures_util::future::join(driver.run_due(None), single));
+    assert_eq!((due.unwrap().len(), single.len()), (20, 20));
+    assert_eq!(*under_way.lock().unwrap(), (0, 3));
 }
 
 /// Fails once, at one of the points in the order in which they come.

@@ -44,6 +44,19 @@ impl Clock for SetClock {
     }
 }
 
+/// The same clock, whose waits are never over.
+pub(crate) struct Patient(pub(crate) SetClock);
+
+impl Clock for Patient {
+    fn now(&self) -> Instant {
+        self.0.now()
+    }
+
+    fn sleep(&self, _: u64) -> BoxFuture<'static, ()> {
+        std::future::pending().boxed()
+    }
+}
+
 /// What a host was asked, and what it answers.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
