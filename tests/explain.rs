@@ -322,3 +322,90 @@ fn damage_in_the_outbox_is_told_and_damage_elsewhere_is_not_asked_about() {
     pinned(|| insta::assert_snapshot!(told.join("\n")));
     assert_eq!(shell.output("explain elsewhere.jsonl sender/m", b"").status.code(), Some(0));
 }
+
+#[test]
+fn words_are_of_the_attempt_and_the_person_that_they_are_about() {
+    let parked = |id: &str, at: u64, facts: Value| delivery("parked", id, at, facts);
+    let recovered = |id: &str, at: u64| {
+        delivery("recovered", id, at, json!({"deadlineAtMillis": 200_000, "generation": 1}))
+    };
+    let failed = |id: &str, at: u64| {
+        delivery("retried", id, at, json!({"reason": "transport", "nextAttemptAtMillis": at + 10}))
+    };
+    let deadline = || json!({"by": "claim", "reason": "deadline"});
+    let mut events = vec![prepared("lost-after", |_| ()), claimed("lost-after", 1_000)];
+    events.extend([failed("lost-after", 1_030), claimed("lost-after", 1_040)]);
+    events.push(parked("lost-after", 100_000, deadline()));
+    events.extend([prepared("lost-first", |_| ()), claimed("lost-first", 1_000)]);
+    events.extend([parked("lost-first", 100_000, deadline()), recovered("lost-first", 100_100)]);
+    for reason in ["deadline", "exhausted", "status-unavailable"] {
+        let id = format!("by-hand-{reason}");
+        events.extend([
+            prepared(&id, |_| ()),
+            parked(&id, 1_500, json!({"by": "park", "reason": reason})),
+        ]);
+    }
+    events.push(prepared("behind", |data| data["predecessor"] = json!("lost-first")));
+    events.extend([parked("behind", 100_000, deadline()), recovered("behind", 100_100)]);
+    let deferred = json!({"untilMillis": 100_200, "nextAttemptAtMillis": 100_200});
+    events.push(delivery("deferred", "behind", 100_100, deferred));
+    for (index, event) in events.iter_mut().enumerate() {
+        event.recorded_at = 100_100 + index as u64;
+    }
+    let shell = Shell::new().with("a.jsonl", log(&events));
+    let names = [
+        "lost-after",
+        "lost-first",
+        "by-hand-deadline",
+        "by-hand-exhausted",
+        "by-hand-status-unavailable",
+        "behind",
+    ];
+    let why = |name: &&str| {
+        let explained = shell.json(&format!("explain a.jsonl sender/{name} --format json"));
+        format!(
+            "{name}: {}: {}",
+            explained["standing"].as_str().unwrap(),
+            explained["why"].as_str().unwrap()
+        )
+    };
+    let told: Vec<_> = names.iter().map(why).collect();
+    pinned(|| insta::assert_snapshot!(told.join("\n")));
+}
+
+#[test]
+fn a_row_that_does_not_say_whose_it_is_may_be_of_the_outbox() {
+    let mut events = exhausted("m");
+    events.truncate(4);
+    let whole = log(&events);
+    let text = String::from_utf8(whole.clone()).unwrap();
+    let last = text.rfind(",\"stream\"").unwrap();
+    let garbled = format!("{},\"strexm\"{}", &text[..last], &text[last + 9..]);
+    let long = [&whole[..], &vec![b'x'; 17 << 20], b"\n"].concat();
+    for (name, text) in
+        [("torn", &whole[..whole.len() - 100]), ("garbled", garbled.as_bytes()), ("long", &long)]
+    {
+        let shell = Shell::new().with("a.jsonl", text);
+        let output = shell.output("explain a.jsonl sender/m", b"");
+        let told = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{name}");
+        assert!(
+            told.contains("warning: 1 row skipped, so that this may be wrong"),
+            "{name}: {told}"
+        );
+        // What is asked about ends before it.
+        for command in [
+            "explain a.jsonl sender/m --until 2",
+            "replay a.jsonl --until 2",
+            "stats a.jsonl --until 2",
+        ] {
+            let output = shell.output(command, b"");
+            let is_explained = command.starts_with("explain");
+            assert_eq!(
+                output.status.code(),
+                Some(if is_explained { 2 } else { 0 }),
+                "{name}: {command}"
+            );
+        }
+    }
+}

@@ -70,7 +70,7 @@ impl Walk {
                 match &line.content {
                     Content::Examined(row) => walker.line(row, line.offset),
                     Content::Oversized { length } => {
-                        Ok(walker.unreadable(&Unreadable::oversized(*length), line.offset)?)
+                        walker.unreadable(&Unreadable::oversized(*length), line.offset)
                     }
                 }
             },
@@ -108,7 +108,7 @@ where
     fn line(&mut self, examined: &Examined, offset: Option<u64>) -> Result<(), End> {
         let row = match examined {
             Ok(row) => row,
-            Err(line) => return Ok(self.unreadable(line, offset)?),
+            Err(line) => return self.unreadable(line, offset),
         };
         if self.walk.until.is_some_and(|until| until.is_past(row.position)) {
             self.walked.is_cut = true;
@@ -158,9 +158,16 @@ where
         Ok(())
     }
 
-    fn unreadable(&mut self, line: &Unreadable, offset: Option<u64>) -> Result<(), ReplayError> {
+    fn unreadable(&mut self, line: &Unreadable, offset: Option<u64>) -> Result<(), End> {
+        if let (Some(Until::Position(until)), Some(last)) =
+            (self.walk.until, self.walked.last_position)
+            && last >= until.get()
+        {
+            self.walked.is_cut = true;
+            return Err(End::Reached);
+        }
         let place = self.walked.chain.place_of(line, offset);
-        self.bad(place, line.to_string())
+        Ok(self.bad(place, line.to_string())?)
     }
 
     fn bad(&mut self, place: Place, why: String) -> Result<(), ReplayError> {

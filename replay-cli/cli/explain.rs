@@ -17,7 +17,8 @@ use super::{
 ///
 /// Tells why it stands there, what moves it next and by when, and each attempt with its answer.
 /// It is told as of when the log's last event was recorded, or of --until; no clock is looked at. Only
-/// the rows of the message's outbox are read; that none of them is missing or edited is checked.
+/// the rows of the message's outbox are read; that none is edited, or missing before another, is
+/// checked.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -32,7 +33,7 @@ Examples:
   recount replay agent.db --status parked   (which messages are parked, to ask about)";
 
 pub(super) fn run(arguments: &Arguments) -> Result<Outcome, CliError> {
-    let timeline = arguments.asked.timeline()?;
+    let timeline = arguments.asked.timeline(false)?;
     let Some(explanation) = Explanation::of(&timeline) else { return Ok(Outcome::Unknown) };
     let out = &mut anstream::stdout().lock();
     let written = match arguments.asked.format {

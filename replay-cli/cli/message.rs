@@ -33,10 +33,11 @@ pub(super) struct Asked {
 
 impl Asked {
     /// Reads all that happened to the message, which must be there.
-    pub(super) fn timeline(&self) -> Result<Timeline, CliError> {
+    pub(super) fn timeline(&self, with_changes: bool) -> Result<Timeline, CliError> {
         let stream = StreamName::delivery(&self.key.owner_thread_id);
         let rows = self.source.open_stream(&stream)?.rows;
         let mut options = TimelineOptions::default();
+        options.with_changes = with_changes;
         (options.until, options.keep_going) = (self.looking.until, self.looking.keep_going);
         let timeline = recount_projections::timeline(rows, &self.key, &options).map_err(
             |error| match error {

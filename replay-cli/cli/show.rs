@@ -32,8 +32,8 @@ enum What {
 
 /// Show a message: every event with its time and writer and what it changed, then its record
 ///
-/// Only the rows of the message's outbox are read; that none of them is missing or edited is
-/// checked. Why a message stands where it does is for `recount explain` to say.
+/// Only the rows of the message's outbox are read; that none is edited, or missing before another,
+/// is checked. Why a message stands where it does is for `recount explain` to say.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 struct Delivery {
@@ -52,7 +52,7 @@ Examples:
 
 pub(super) fn run(arguments: &Arguments) -> Result<Outcome, CliError> {
     let What::Delivery(delivery) = &arguments.what;
-    let timeline = delivery.asked.timeline()?;
+    let timeline = delivery.asked.timeline(true)?;
     let out = &mut anstream::stdout().lock();
     let written = match delivery.asked.format {
         Format::Human => human(out, &timeline, delivery.payload),

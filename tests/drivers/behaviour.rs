@@ -365,6 +365,43 @@ fn after_a_failure_nothing_new_is_begun_and_what_is_under_way_is_finished() {
     }
 }
 
+#[test]
+fn an_envelope_that_is_not_the_one_that_was_prepared_is_not_sent() {
+    let (log, clock, host) = (Arc::new(MemoryLog::new()), at(1_000), Destinations::kind());
+    let forged = crate::lab::prepared("m-1", |data| data["envelopeDigest"] = json!("0".repeat(64)));
+    for event in crate::lab::seal(&[forged]) {
+        let draft = recount::EventDraft {
+            event_type: event.event_type().clone(),
+            schema_version: event.schema_version(),
+            data: serde_json::from_str(event.data()).unwrap(),
+            metadata: Metadata::default(),
+        };
+        let batch =
+            recount::EventBatch::seal(event.stream().clone(), None, [draft], event.recorded_at());
+        block_on(log.append(batch.unwrap())).unwrap();
+    }
+    let process = Process::new(log, clock, host.clone());
+    let failure = block_on(process.driver.process(&doc::message("m-1").key)).unwrap_err();
+    assert_eq!(failure.operation(), Some("envelope-digest"));
+    assert!(host.admitted.lock().unwrap().is_empty(), "nothing is sent");
+    assert_eq!(process.record("m-1").version, 2, "the lease ends by itself");
+}
+
+#[test]
+fn a_host_with_corrupt_storage_is_told_of_and_leaves_nothing_recorded() {
+    let host = Destinations::with(|_| {
+        let diagnostic = Some(Box::new(recount::Diagnostic::text("bad page, token=hunter2x")));
+        std::future::ready(Err(AdmissionError::Corrupt { diagnostic })).boxed()
+    });
+    let clock = at(1_000);
+    let process = prepared(host, &clock);
+    let failure = block_on(process.driver.process(&doc::message("m-1").key)).unwrap_err();
+    let DeliveryFailure::HostStorage { diagnostic, .. } = &failure else { panic!("{failure:?}") };
+    let known = serde_json::to_string(diagnostic).unwrap();
+    assert!(known.contains("bad page, token=[redacted]"), "{known}");
+    assert_eq!(process.record("m-1").version, 2);
+}
+
 /// Lets others go first, once.
 fn once_pending() -> impl Future<Output = ()> {
     let mut is_first = true;

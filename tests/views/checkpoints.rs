@@ -165,13 +165,19 @@ fn what_is_not_ours_is_kept_when_a_view_is_saved() {
         assert_eq!(fs::read_to_string(kept).unwrap(), format!("theirs {number}"));
         assert!(matches!(resume(&log, &path).1, Resumed::From(_)));
     }
-    // An older one of the same log is replaced, and what is written aside is gone.
-    let older = Arc::new(MemoryLog::new());
-    append(&*older, &world.batches[..700]);
-    block_on(caught_up(&older).save(&path)).unwrap();
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4, "a newer one is kept");
-    assert_eq!(save().kept, None, "an older one is not");
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4);
+    // An older one of the same log is replaced, a newer one is not, and nothing is left aside.
+    let older = DeliveryView::new(Arc::new(MemoryLog::new()));
+    assert_eq!(block_on(older.save(&path)).unwrap(), None);
+    let growing = Arc::new(MemoryLog::new());
+    append(&*growing, &world.batches[..700]);
+    let behind = caught_up(&growing);
+    append(&*growing, &world.batches[700..]);
+    assert_eq!(block_on(behind.save(&path)).unwrap(), None, "a newer one stands there");
+    fs::remove_file(&path).unwrap();
+    block_on(behind.save(&path)).unwrap().expect("there is none");
+    assert_eq!(save().kept, None, "an older one is replaced");
+    assert!(matches!(resume(&log, &path).1, Resumed::From(head) if Some(head) == view.head()));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
 }
 
 #[test]

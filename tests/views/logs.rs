@@ -45,6 +45,7 @@ impl World {
                     0 => all.push(other_type(event)),
                     1..=9 if is_prepared => all.push(event.clone()),
                     10..=12 if is_prepared => all.push(of_another_owner(event)),
+                    14..=17 if is_prepared => all.push(under_another_id(event)),
                     13 => all.push(unknown_message(event)),
                     _ => {}
                 }
@@ -152,6 +153,12 @@ fn of_another_owner(event: &Happened) -> Happened {
     let mut other = event.clone();
     other.data["messageId"] = "other".into();
     other.data["key"] = serde_json::json!({"messageId": "other", "ownerThreadId": "nobody"});
+    other
+}
+
+fn under_another_id(event: &Happened) -> Happened {
+    let mut other = event.clone();
+    other.data["messageId"] = "another".into();
     other
 }
 

@@ -193,23 +193,23 @@ impl DeliveryDriver {
         claimed: &MessageDeliveryRecord,
         timeout: u64,
     ) -> Result<Change, DeliveryFailure> {
-        let answer = match &claimed.receipt {
+        let (operation, answer) = match &claimed.receipt {
             None => {
                 let asked = async { self.admission.submit(&claimed.envelope).await };
-                let answer = self.within(timeout, asked).await;
-                admission(answer).ok_or("admission")
+                ("admission", admission(self.within(timeout, asked).await))
             }
             Some(receipt) => match self.status(receipt, timeout).await {
                 None => {
-                    Ok(Change::Park { reason: ParkReason::StatusUnavailable, diagnostic: None })
+                    let (reason, diagnostic) = (ParkReason::StatusUnavailable, None);
+                    ("status", Ok(Change::Park { reason, diagnostic }))
                 }
-                Some(answer) => status(answer).ok_or("status"),
+                Some(answer) => ("status", status(answer)),
             },
         };
         self.outboxes.hit(Point::AfterAnswer)?;
-        answer.map_err(|operation| DeliveryFailure::HostStorage {
-            key: claimed.key.clone(),
-            operation,
+        answer.map_err(|Corrupt(diagnostic)| {
+            let (key, diagnostic) = (claimed.key.clone(), diagnostic.redacted().bounded().into());
+            DeliveryFailure::HostStorage { key, operation, diagnostic }
         })
     }
 
@@ -265,9 +265,12 @@ impl NoAnswer {
     }
 }
 
-/// What is recorded of an answer to a submission; nothing where the host's storage is corrupt.
-fn admission(answer: Result<Result<Receipt, AdmissionError>, NoAnswer>) -> Option<Change> {
-    Some(match answer {
+/// That the host's storage is corrupt, of which nothing is recorded.
+struct Corrupt(Diagnostic);
+
+/// What is recorded of an answer to a submission.
+fn admission(answer: Result<Result<Receipt, AdmissionError>, NoAnswer>) -> Result<Change, Corrupt> {
+    Ok(match answer {
         Ok(Ok(receipt)) => Change::Accept { receipt },
         Ok(Err(AdmissionError::Refused { code, diagnostic })) => {
             let refused = AdmissionError::Refused { code: code.clone(), diagnostic };
@@ -278,9 +281,11 @@ fn admission(answer: Result<Result<Receipt, AdmissionError>, NoAnswer>) -> Optio
     })
 }
 
-/// What is recorded of an answer to a question; nothing where the host's storage is corrupt.
-fn status(answer: Result<Result<SubmissionStatus, AdmissionError>, NoAnswer>) -> Option<Change> {
-    Some(match answer {
+/// What is recorded of an answer to a question.
+fn status(
+    answer: Result<Result<SubmissionStatus, AdmissionError>, NoAnswer>,
+) -> Result<Change, Corrupt> {
+    Ok(match answer {
         Ok(Ok(SubmissionStatus::Settled(settlement))) => Change::Process { settlement },
         Ok(Ok(SubmissionStatus::Pending)) => Change::ObservePending,
         Ok(Err(refused @ AdmissionError::Refused { .. })) => Change::Park {
@@ -292,13 +297,15 @@ fn status(answer: Result<Result<SubmissionStatus, AdmissionError>, NoAnswer>) ->
     })
 }
 
-fn again(error: AdmissionError) -> Option<Change> {
+fn again(error: AdmissionError) -> Result<Change, Corrupt> {
     let reason = match &error {
         AdmissionError::Retryable { reason, .. } => *reason,
         AdmissionError::StorageAway { .. } => RetryReason::Storage,
-        AdmissionError::Corrupt { .. } | AdmissionError::Refused { .. } => return None,
+        AdmissionError::Corrupt { .. } | AdmissionError::Refused { .. } => {
+            return Err(Corrupt(error.diagnostic()));
+        }
     };
-    Some(Change::Retry { reason, diagnostic: Some(error.diagnostic().into()) })
+    Ok(Change::Retry { reason, diagnostic: Some(error.diagnostic().into()) })
 }
 
 impl std::fmt::Debug for DeliveryDriver {

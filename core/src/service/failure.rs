@@ -2,7 +2,7 @@
 
 use super::{FailpointError, OwnerError};
 use crate::{
-    Digest,
+    Diagnostic, Digest,
     delivery::{DeliveryError, ErrorReason, MessageDeliveryKey},
     log::ReadError,
 };
@@ -38,6 +38,8 @@ pub enum DeliveryFailure {
         key: MessageDeliveryKey,
         /// What was asked: `admission` or `status`.
         operation: &'static str,
+        /// What the host knows of it, without credentials.
+        diagnostic: Box<Diagnostic>,
     },
     /// What is due is not known.
     #[error(transparent)]

@@ -9,7 +9,7 @@ use recount_core::{
 };
 use serde::Serialize;
 
-use super::{Attempt, Timeline, attempt::summary};
+use super::{Answer, Attempt, Timeline, TimelineEntry, attempt::summary};
 
 /// Where a message stands, why, what moves it next, and by when.
 ///
@@ -158,12 +158,12 @@ impl About<'_> {
 
     fn pending(&self) -> Words {
         let retry = &self.record.retry;
-        let mut why = match retry.last_failure {
-            Some(reason) => format!("{} {}", self.last_attempt(reason), self.attempts_used()),
+        let mut why = match self.tried() {
             None => "Nobody has tried it yet.".to_owned(),
+            Some(tried) => format!("{tried} {}", self.attempts_used()),
         };
         if retry.generation > 0 && retry.automatic_attempts == 0 {
-            why.push_str(&format!(" It was recovered{}.", self.by_whom()));
+            why.push_str(&format!(" It was recovered{}.", self.recovered_by()));
         }
         let next = self.unless_used_up(&format!("makes attempt {}", retry.attempts + 1));
         ("pending, to be delivered".to_owned(), why, self.unless_deadline(&next))
@@ -175,8 +175,10 @@ impl About<'_> {
             format!(", as submission {} with receipt {}", receipt.submission_id, receipt.receipt_id)
         });
         let mut why = format!("Its destination admitted it{receipt}, and is not known to be done.");
-        if let Some(reason) = self.record.retry.last_failure {
-            why.push_str(&format!(" {} {}", self.last_attempt(reason), self.attempts_used()));
+        if self.record.retry.last_failure.is_some()
+            && let Some(tried) = self.tried()
+        {
+            why.push_str(&format!(" {tried} {}", self.attempts_used()));
         }
         let next = self.unless_deadline("a driver asks what became of it");
         ("accepted, to be settled".to_owned(), why, next)
@@ -218,26 +220,32 @@ impl About<'_> {
         });
         let at = self.last_event_at();
         let reason = record.park_reason.unwrap_or(ParkReason::Exhausted);
+        let by_wish = parked.is_some_and(|parked| parked.by == ParkedBy::Park);
+        let is_unknown = reason == ParkReason::StatusUnavailable && record.receipt.is_some();
         let (standing, mut why) = match reason {
+            _ if by_wish && !is_unknown => {
+                (format!("parked ({})", reason.as_str()), format!("It was not {missing}."))
+            }
             ParkReason::Exhausted => (
-                "parked, its automatic attempts are used up",
+                "parked, its automatic attempts are used up".to_owned(),
                 format!("It was not {missing}. {}", self.attempts_used()),
             ),
             ParkReason::Deadline => (
-                "parked, its deadline came",
+                "parked, its deadline came".to_owned(),
                 format!("It was not {missing} by its deadline, {}.", record.deadline_at_millis),
             ),
             ParkReason::StatusUnavailable => (
-                "parked, its destination cannot tell what became of it",
-                format!("It was not known to be {missing}, and its destination did not tell."),
+                "parked, its destination cannot tell what became of it".to_owned(),
+                "It was admitted, and its destination did not tell what became of it.".to_owned(),
             ),
         };
-        if parked.is_some_and(|parked| parked.by == ParkedBy::Park) {
-            why.push_str(&format!(" It was parked at {at}{}{}.", self.by_whom(), self.said()));
+        if by_wish {
+            let reason = reason.as_str();
+            let (by, said) = (self.by_whom(), self.said());
+            why.push_str(&format!(" It was parked at {at}{by} with the reason {reason}{said}."));
         } else {
-            let failure = parked.and_then(|parked| parked.retry_reason);
-            if let Some(reason) = failure.or(record.retry.last_failure) {
-                why.push_str(&format!(" {}", self.last_attempt(reason)));
+            if let Some(tried) = self.tried() {
+                why.push_str(&format!(" {tried}"));
             }
             why.push_str(&format!(" It was parked at {at}."));
         }
@@ -246,7 +254,7 @@ impl About<'_> {
             "A person: nothing moves it by itself. Once its host recovers it with a new deadline it \
              is {again} again at once."
         );
-        (standing.to_owned(), why, next)
+        (standing, why, next)
     }
 
     /// What a driver does, if it may still try.
@@ -268,20 +276,21 @@ impl About<'_> {
         format!("At {next} {what}. From {deadline} on, its deadline, it is parked instead.")
     }
 
-    /// How the last attempt ended that did not succeed.
-    fn last_attempt(&self, reason: RetryReason) -> String {
-        let Some(attempt) = self.attempts.last() else { return String::new() };
-        let reason = match reason {
-            RetryReason::Transport => "its destination was not reached",
-            RetryReason::Capacity => "its destination was full",
-            RetryReason::Storage => "its destination's storage was away",
-            RetryReason::HostClosed => "its destination's host was closing",
-            RetryReason::Timeout => "there was no answer in time",
-            RetryReason::Ambiguous => "nobody knows what happened",
-        };
-        let Attempt { number, began_at_millis, said, .. } = attempt;
-        let said = said.as_ref().map(|said| format!(" ({said})")).unwrap_or_default();
-        format!("Attempt {number}, begun at {began_at_millis}, failed: {reason}{said}.")
+    /// How the last attempt ended, and where that is not known, the last one of which it is;
+    /// nothing where there was none.
+    fn tried(&self) -> Option<String> {
+        let latest = self.attempts.last()?;
+        let failed = self.attempts.iter().rev().find_map(failure);
+        let Attempt { number, began_at_millis, lease_until_millis, .. } = latest;
+        let lost = format!(
+            "Attempt {number}, begun at {began_at_millis}, was lost: its lease ended at \
+             {lease_until_millis}, and nothing is recorded of the answer."
+        );
+        match (&latest.answer, failed) {
+            (Answer::Lost, Some(failed)) => Some(format!("{failed} {lost}")),
+            (Answer::Lost, None) => Some(lost),
+            (_, failed) => failed,
+        }
     }
 
     fn attempts_used(&self) -> String {
@@ -300,9 +309,38 @@ impl About<'_> {
         applied.map(|entry| entry.event.at()).unwrap_or_default()
     }
 
+    fn recovered_by(&self) -> String {
+        let is_recovered = |entry: &&TimelineEntry| {
+            entry.ignored.is_none() && matches!(entry.event, DeliveryEvent::Recovered(_))
+        };
+        let recovered = self.timeline.entries.iter().rfind(is_recovered);
+        let actor = recovered.and_then(|entry| entry.metadata.actor.as_ref());
+        actor.map(|actor| format!(" by {actor}")).unwrap_or_default()
+    }
+
     fn by_whom(&self) -> String {
         let applied = self.timeline.entries.iter().rfind(|entry| entry.ignored.is_none());
         let actor = applied.and_then(|entry| entry.metadata.actor.as_ref());
         actor.map(|actor| format!(" by {actor}")).unwrap_or_default()
     }
+}
+
+/// How an attempt failed, if it did.
+fn failure(attempt: &Attempt) -> Option<String> {
+    let (Answer::Failed { reason } | Answer::Parked { failure: Some(reason), .. }) =
+        &attempt.answer
+    else {
+        return None;
+    };
+    let reason = match reason {
+        RetryReason::Transport => "its destination was not reached",
+        RetryReason::Capacity => "its destination was full",
+        RetryReason::Storage => "its destination's storage was away",
+        RetryReason::HostClosed => "its destination's host was closing",
+        RetryReason::Timeout => "there was no answer in time",
+        RetryReason::Ambiguous => "nobody knows what happened",
+    };
+    let Attempt { number, began_at_millis, said, .. } = attempt;
+    let said = said.as_ref().map(|said| format!(" ({said})")).unwrap_or_default();
+    Some(format!("Attempt {number}, begun at {began_at_millis}, failed: {reason}{said}."))
 }

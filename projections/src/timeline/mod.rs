@@ -8,7 +8,7 @@ pub use attempt::{Answer, Attempt, Question};
 pub use change::FieldChange;
 pub use explain::Explanation;
 
-use memchr::memmem::Finder;
+use memchr::memmem::FinderRev;
 use recount_core::{
     DomainEvent, Instant, MessageId, Metadata, Position, Revision, Row, StreamName,
     delivery::{DeliveryEvent, Ignored, MessageDeliveryKey, MessageDeliveryRecord},
@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::{
     ReplayError, Rules, Until,
-    examine::{ExaminedRow, Examiner},
+    examine::{ExaminedRow, Examiner, Unreadable},
     verify::{Chain, outbox},
 };
 
@@ -30,6 +30,8 @@ pub struct TimelineOptions {
     pub until: Option<Until>,
     /// Whether what does not fit in the message's outbox is skipped and counted.
     pub keep_going: bool,
+    /// Whether it is told what each event changed.
+    pub with_changes: bool,
 }
 
 /// All that happened to one message.
@@ -71,7 +73,8 @@ pub struct TimelineEntry {
     pub event: DeliveryEvent,
     /// The message's version after it.
     pub version: u64,
-    /// What it changed in the record; nothing for the first, whose record is all new.
+    /// What it changed in the record, where that is wanted; nothing for the first, whose record is
+    /// all new.
     pub changes: Vec<FieldChange>,
     /// The end of a lease that nothing was heard of, which the event shows.
     pub lost_attempt: Option<Instant>,
@@ -92,7 +95,8 @@ const NAMED_MESSAGES: usize = 5;
 /// Reads all that happened to one message.
 ///
 /// Only the rows of the message's outbox are read, and held to the rules of the log itself: that
-/// none of them is missing, or edited. Whatever else is in the log is for `verify`.
+/// none is edited, or missing before another of them. Rows that do not tell whose they are, such as
+/// a cut one, are among the skipped. Whatever else is in the log is for `verify`.
 ///
 /// # Errors
 ///
@@ -117,10 +121,10 @@ pub fn timeline(
     options: &TimelineOptions,
 ) -> Result<Timeline, ReplayError> {
     let stream = StreamName::delivery(&key.owner_thread_id);
-    let needle = format!(",\"stream\":\"{stream}\"");
     let mut reader = Reader {
         examiner: Examiner { only: Some(&stream), ..Examiner::of(Rules::REPLAY) },
-        finder: Finder::new(&needle),
+        finder: FinderRev::new(STREAM),
+        before: None,
         options,
         chain: Chain::default(),
         timeline: Timeline {
@@ -138,15 +142,16 @@ pub fn timeline(
     };
     let mut block = Block::default();
     while source.next(&mut block)? {
-        if block.oversized().is_some() {
+        if let Some(line) = block.oversized() {
             reader.chain.next_line();
+            reader.unreadable(&Unreadable::oversized(line.length), line.offset);
         }
         let mut last = None;
         for line in block.lines() {
             reader.chain.next_line();
             last = Some(line.bytes);
             // Nearly all rows of a text are of other outboxes, and need not be read to know it.
-            if line.listed.is_some() || reader.finder.find(line.bytes).is_some() {
+            if line.listed.is_some() || reader.may_be_ours(line.bytes) {
                 reader.line(line)?;
             }
         }
@@ -160,7 +165,9 @@ pub fn timeline(
 
 struct Reader<'a> {
     examiner: Examiner<'a>,
-    finder: Finder<'a>,
+    finder: FinderRev<'a>,
+    /// The record before the next event, where changes are wanted.
+    before: Option<Value>,
     options: &'a TimelineOptions,
     chain: Chain,
     timeline: Timeline,
@@ -170,16 +177,34 @@ struct Reader<'a> {
     recorded_at: Option<Instant>,
 }
 
+/// What stands before the name of a stream in every row; behind the name there is little more.
+const STREAM: &[u8] = b",\"stream\":\"";
+
 impl Reader<'_> {
+    /// Whether a row is of the outbox, or does not say whose it is.
+    fn may_be_ours(&self, row: &[u8]) -> bool {
+        let Some(at) = self.finder.rfind(row) else { return true };
+        let name = self.examiner.only.unwrap_or_default().as_bytes();
+        let rest = row[at + STREAM.len()..].strip_prefix(name);
+        rest.is_some_and(|rest| rest.first() == Some(&b'"'))
+    }
+
+    /// Counts a row that cannot be read; whose it is, is not known.
+    fn unreadable(&mut self, line: &Unreadable, offset: Option<u64>) {
+        let place = self.chain.place_of(line, offset);
+        self.timeline.skipped.push((place, line.to_string()));
+    }
+
     fn line(&mut self, line: Line<'_>) -> Result<(), ReplayError> {
         let row = match self.examiner.examine(line) {
             Ok(row) => row,
             Err(unreadable) => {
-                let place = self.chain.place_of(&unreadable, line.offset);
-                return self.bad(place, unreadable.to_string());
+                self.unreadable(&unreadable, line.offset);
+                return Ok(());
             }
         };
-        if Some(&*row.stream) != self.examiner.only {
+        let is_past = self.options.until.is_some_and(|until| until.is_past(row.position));
+        if Some(&*row.stream) != self.examiner.only || is_past {
             return Ok(());
         }
         let (stream, mut links) = self.chain.check(&row);
@@ -226,8 +251,10 @@ impl Reader<'_> {
         match followed {
             Ok((record, lost)) => {
                 lost_attempt = lost;
-                if let Some(before) = &timeline.record {
-                    changes = FieldChange::between(&json(before), &json(&record));
+                if self.options.with_changes {
+                    let after = json(&record);
+                    let before = self.before.replace(after.clone());
+                    changes = before.map_or(Vec::new(), |it| FieldChange::between(&it, &after));
                 }
                 timeline.record = Some(record);
             }

@@ -106,11 +106,11 @@ impl Fold {
         revision: Revision,
         prepared: &Prepared,
     ) -> Result<(), NeedsHistory> {
-        let owner = &prepared.key.owner_thread_id;
-        if StreamName::delivery(owner) != *stream {
+        if !is_of(prepared, stream) {
             self.ignored += 1;
             return Ok(());
         }
+        let owner = &prepared.key.owner_thread_id;
         let outbox = self.outboxes.entry_ref(stream).or_insert_with(|| Held::new(owner.clone()));
         if revision == Revision::ZERO {
             outbox.prepared = Some(MessageTags::default());
@@ -258,6 +258,12 @@ impl Held {
     fn new(owner: ThreadId) -> Self {
         Self { owner, unfinished: BTreeMap::new(), prepared: None }
     }
+}
+
+/// Whether a message is prepared in its own outbox, under its own id.
+pub(super) fn is_of(prepared: &Prepared, stream: &StreamName) -> bool {
+    prepared.message_id == prepared.key.message_id
+        && StreamName::delivery(&prepared.key.owner_thread_id) == *stream
 }
 
 fn due(record: &MessageDeliveryRecord) -> Option<(Instant, MessageDeliveryKey)> {

@@ -4,12 +4,12 @@ use std::sync::{PoisonError, RwLock};
 
 use futures_util::TryStreamExt;
 use recount_core::{
-    DomainEvent, Position, StreamName,
+    DomainEvent, Position,
     delivery::{DeliveryEvent, MessageTags},
     log::{Direction, EventLog, LogHead, ReadError},
 };
 
-use super::fold::{Fold, NeedsHistory};
+use super::fold::{Fold, NeedsHistory, is_of};
 
 /// Folds what a log has behind the head of a state, to its end.
 pub(super) async fn follow(log: &dyn EventLog, state: &RwLock<Fold>) -> Result<(), ReadError> {
@@ -64,7 +64,7 @@ async fn history(log: &dyn EventLog, needed: &NeedsHistory) -> Result<MessageTag
         let event = &recorded.event;
         let decoded = DomainEvent::decode(event.event_type(), event.schema_version(), event.data());
         if let Ok(DomainEvent::Delivery(DeliveryEvent::Prepared(event))) = decoded
-            && StreamName::delivery(&event.key.owner_thread_id) == *stream
+            && is_of(&event, stream)
         {
             prepared.insert(&event.message_id);
         }

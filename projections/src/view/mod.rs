@@ -28,13 +28,14 @@ use recount_core::{
 
 use fold::Fold;
 use follow::{follow, follow_to};
-use store::Loaded;
+use store::{Loaded, Way};
 
 /// The deliveries of a log, folded as it grows.
 ///
-/// It holds the unfinished messages, so that memory, a checkpoint, and opening by one follow what
-/// is unfinished, however long the log is. What is asked about finished messages is read from their
-/// outbox's stream. Every question first folds what was appended since the last one, and any number
+/// It holds the unfinished messages, and some 12 bytes of each that was prepared in an outbox which
+/// it read from its first event. A checkpoint, and opening by one, follow what is unfinished, however
+/// long the log is; behind it an outbox's stream is read once, when it prepares again. What is asked
+/// about finished messages is read from their outbox's stream, too. Every question first folds what was appended since the last one, and any number
 /// may be asked at once. A future may be dropped anywhere.
 ///
 /// An event that is not understood, of a newer program say, sets its outbox aside ([`SetAside`]):
@@ -136,10 +137,11 @@ impl DeliveryView {
         Ok((Self::of(log, fold), resumed))
     }
 
-    /// Keeps the view as it stands in a file; `None` where nothing is folded yet.
+    /// Keeps the view as it stands in a file; `None` where nothing is folded yet, or a newer
+    /// checkpoint of the log stands there.
     ///
     /// An older checkpoint of the log is replaced in one step. Whatever else stands there is kept
-    /// under another name. The same state is the same bytes. Writing it blocks.
+    /// under another name, so programs of two versions should not share a path. The same state is the same bytes. Writing it blocks.
     ///
     /// # Errors
     ///
@@ -151,7 +153,11 @@ impl DeliveryView {
             let Some(head) = fold.head else { return Ok(None) };
             (head, checkpoint::write(&fold))
         };
-        let kept = store::make_way(&*self.log, path).await?;
+        let kept = match store::make_way(&*self.log, path, head.position).await? {
+            Way::Free => None,
+            Way::Kept(name) => Some(name),
+            Way::Newer => return Ok(None),
+        };
         store::write(path, &state.bytes)
             .map_err(|source| SaveError::Write { path: path.to_owned(), source })?;
         Ok(Some(Saved { head, digest: state.digest, kept }))

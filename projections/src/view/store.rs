@@ -118,12 +118,27 @@ fn keep(path: &Path) -> io::Result<PathBuf> {
     Err(ErrorKind::AlreadyExists.into())
 }
 
-/// Keeps what stands at a path and is no checkpoint of the log; nothing where it is one.
+/// What became of a file that stands where a checkpoint is to be written.
+pub(super) enum Way {
+    /// There is none, or an older checkpoint of the log.
+    Free,
+    /// It has another name now.
+    Kept(PathBuf),
+    /// It is a newer checkpoint of the log.
+    Newer,
+}
+
+/// Makes way for a checkpoint at a position.
 pub(super) async fn make_way(
     log: &dyn EventLog,
     path: &Path,
-) -> Result<Option<PathBuf>, SaveError> {
-    let Loaded::Unusable(_) = load(log, path).await? else { return Ok(None) };
-    let kept = keep(path).map_err(|source| SaveError::Keep { path: path.to_owned(), source });
-    kept.map(Some)
+    position: Position,
+) -> Result<Way, SaveError> {
+    match load(log, path).await? {
+        Loaded::Usable(_, head) if head.position > position => Ok(Way::Newer),
+        Loaded::Usable(..) | Loaded::Nothing => Ok(Way::Free),
+        Loaded::Unusable(_) => keep(path)
+            .map(Way::Kept)
+            .map_err(|source| SaveError::Keep { path: path.to_owned(), source }),
+    }
 }
