@@ -28,11 +28,13 @@ const TOKENS: &str = r"(?x-u) (?: \b | \\[nrt] | %[0-9A-Fa-f]{2} ) (?:
   | [A-Za-z0-9]{14} \.atlasv1\. ( [A-Za-z0-9_=-]{20,} )
 )";
 
-/// Addresses that let in whoever knows them, and databases' names with a password in them.
+/// Addresses that let in whoever knows them, and names with a password behind them, of databases
+/// and of `curl -u`.
 const PLACES: &str = r#"(?xi-u)
     hooks\.slack\.com/(?:services|triggers|workflows)/ ( [A-Z0-9/_-]+ )
   | discord(?:app)?\.com/api/(?:v[0-9]+/)?webhooks/[0-9]+/ ( [A-Z0-9_-]+ )
-  | [a-z0-9_.-]+ : ( (?u-i:[^\ \t\r\n"'@/][^\ \t\r\n"'@]*) ) @(?:tcp|unix)\("#;
+  | [a-z0-9_.-]+ : ( (?u-i:[^\ \t\r\n"'@/][^\ \t\r\n"'@]*) ) @(?:tcp|unix)\(
+  | (?:^|[\x20"'`]) (?:-u|--user) [\x20=]+ ["']? [a-z0-9_.@+-]+ : ( (?u-i:[^\ \t\r\n"'`]+) )"#;
 
 /// The lines between the marks of a private key, as text or with its line ends escaped.
 const PRIVATE_KEYS: &str = r"(?x-u) -----BEGIN\ [A-Z0-9\ ]*PRIVATE\ KEY[A-Z\ ]*-----

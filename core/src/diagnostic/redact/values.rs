@@ -107,7 +107,11 @@ impl<'a> Name<'a> {
         let (before, name) = unescape(before, name);
         let fits = match separator {
             Separator::Equals | Separator::Colon => !name.is_empty(),
-            Separator::Space => name.starts_with("--"),
+            Separator::Space => {
+                // A flag, or a pair as debug output has it: `("x-api-key", "…")`.
+                let is_pair = before.ends_with("(\"") && text.ends_with("\",");
+                name.starts_with("--") || (is_pair && !name.is_empty())
+            }
             Separator::Tag => before.ends_with('<'),
         };
         fits.then_some(Self { text: name, before, is_quoted, separator })
@@ -117,7 +121,14 @@ impl<'a> Name<'a> {
         let kind = names::kind(self.text)?;
         let is_parameter =
             self.separator == Separator::Equals && self.before.ends_with(['?', '&', '#', '%', ';']);
-        (kind != Kind::Parameter || is_parameter).then_some(kind)
+        if kind != Kind::Parameter || is_parameter {
+            return Some(kind);
+        }
+        // In prose a name has spaces: `api key: …`.
+        let before = self.before.strip_suffix(' ')?;
+        let start = before.rfind(|char: char| !char.is_ascii_alphanumeric()).map_or(0, |at| at + 1);
+        let whole = format!("{}_{}", before.get(start..)?, self.text);
+        names::kind(&whole).filter(|kind| *kind == Kind::Secret)
     }
 }
 
@@ -178,7 +189,14 @@ impl Value<'_> {
             && matches!(self.name.separator, Separator::Colon | Separator::Space)
             && !self.name.is_quoted
             && !is_quoted;
-        if !says_nothing && !is_folder && (!in_prose || is_likely(value)) {
+        // A reason: `invalid password: connection refused`.
+        let rest = self.text[range.end..].strip_prefix(' ').unwrap_or_default();
+        let is_reason = self.name.separator == Separator::Colon
+            && !self.name.is_quoted
+            && !is_quoted
+            && value.bytes().all(|byte| byte.is_ascii_lowercase())
+            && rest.starts_with(|char: char| char.is_ascii_lowercase());
+        if !says_nothing && !is_folder && !is_reason && (!in_prose || is_likely(value)) {
             found.push(range);
         }
     }
