@@ -18,6 +18,7 @@ mod outbox;
 mod policy;
 mod query;
 mod record;
+mod tags;
 
 pub use command::{MessageDeliveryChange, MessageDeliveryCommand, PrepareMessage};
 pub use error::{Conflict, DeliveryError, ErrorReason, InvalidRecord};
@@ -27,9 +28,10 @@ pub use event::{
 };
 pub use evolve::{Evolved, Ignored};
 pub use key::{KeyError, MessageDeliveryKey};
-pub use outbox::{Followed, MessageTags, Outbox, OutboxCommand, OutboxCounts, SavedMessage};
+pub use outbox::{Followed, Outbox, OutboxCommand, OutboxCounts, SavedMessage};
 pub use policy::{MessageDeliveryPolicy, OutboxLimits};
 pub use query::{BatchSize, ListMessages, MAX_BATCH, MAX_PAGE, MessagePage, read_pending};
 pub use record::{MessageDeliveryRecord, MessageDeliveryStatus, ParkReason, Retry, RetryReason};
+pub use tags::MessageTags;
 
 pub(crate) use event::SCHEMAS;
