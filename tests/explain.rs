@@ -338,6 +338,11 @@ fn words_are_of_the_attempt_and_the_person_that_they_are_about() {
     events.push(parked("lost-after", 100_000, deadline()));
     events.extend([prepared("lost-first", |_| ()), claimed("lost-first", 1_000)]);
     events.extend([parked("lost-first", 100_000, deadline()), recovered("lost-first", 100_100)]);
+    let because = json!({"_tag": "Value", "value": "no route"});
+    let mut with_cause = failed("by-hand-later", 1_030);
+    with_cause.data["diagnostic"] = because;
+    events.extend([prepared("by-hand-later", |_| ()), claimed("by-hand-later", 1_000), with_cause]);
+    events.push(parked("by-hand-later", 1_035, json!({"by": "park", "reason": "exhausted"})));
     for reason in ["deadline", "exhausted", "status-unavailable"] {
         let id = format!("by-hand-{reason}");
         events.extend([
@@ -359,6 +364,7 @@ fn words_are_of_the_attempt_and_the_person_that_they_are_about() {
         "by-hand-deadline",
         "by-hand-exhausted",
         "by-hand-status-unavailable",
+        "by-hand-later",
         "behind",
     ];
     let why = |name: &&str| {

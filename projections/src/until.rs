@@ -45,6 +45,11 @@ impl Until {
         }
     }
 
+    /// Whether what comes behind an event is not looked at.
+    pub(crate) fn ends_at(self, position: Option<u64>) -> bool {
+        matches!(self, Self::Position(last) if position >= Some(last.get()))
+    }
+
     /// Whether nothing that comes at a later position is looked at.
     pub(crate) fn is_past(self, position: Position) -> bool {
         matches!(self, Self::Position(last) if position > last)

@@ -159,10 +159,8 @@ where
     }
 
     fn unreadable(&mut self, line: &Unreadable, offset: Option<u64>) -> Result<(), End> {
-        if let (Some(Until::Position(until)), Some(last)) =
-            (self.walk.until, self.walked.last_position)
-            && last >= until.get()
-        {
+        let last = self.walked.last_position;
+        if self.walk.until.is_some_and(|until| until.ends_at(last)) {
             self.walked.is_cut = true;
             return Err(End::Reached);
         }

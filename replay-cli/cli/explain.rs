@@ -10,15 +10,15 @@ use super::{
     Format, Outcome,
     error::CliError,
     message::{self, Asked},
-    output::{FAINT, STRONG, WARNING, duration, fields, instant, paint, plain, record_json, word},
+    output::{FAINT, STRONG, WARNING, duration, fields, instant, paint, plain, record_json},
 };
 
 /// Explain where a message stands, and what its destination answered
 ///
 /// Tells why it stands there, what moves it next and by when, and each attempt with its answer.
-/// It is told as of when the log's last event was recorded, or of --until; no clock is looked at. Only
-/// the rows of the message's outbox are read; that none is edited, or missing before another, is
-/// checked.
+/// It is told as of when the log's last event was recorded, or of --until; no clock is looked at.
+/// Only the rows of the message's outbox are read; that none is edited, or missing before another,
+/// is checked.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -79,8 +79,6 @@ fn human(
                 (format!("{number:>width$}  {began_at_millis}"), told(attempt))
             })
             .collect();
-        let lines: Vec<_> =
-            lines.iter().map(|(name, told)| (name.as_str(), told.clone())).collect();
         fields(out, &lines)?;
     }
     message::warn_of_skipped(out, timeline)?;
@@ -113,14 +111,14 @@ fn answer(attempt: &Attempt) -> (String, String) {
             ("admitted".to_owned(), format!(", place {} in its queue", receipt.queue_sequence))
         }
         Answer::StillPending => ("not done yet".to_owned(), String::new()),
-        Answer::Settled { outcome } => (word(outcome), String::new()),
+        Answer::Settled { outcome } => (outcome.as_str().to_owned(), String::new()),
         Answer::Refused { code } => (format!("refused ({})", plain(code)), String::new()),
-        Answer::Failed { reason } => (format!("failed ({})", word(reason)), String::new()),
+        Answer::Failed { reason } => (format!("failed ({})", reason.as_str()), String::new()),
         Answer::Parked { reason, failure: None } => {
-            (format!("parked ({})", word(reason)), String::new())
+            (format!("parked ({})", reason.as_str()), String::new())
         }
         Answer::Parked { reason, failure: Some(failure) } => {
-            (format!("failed ({})", word(failure)), format!(", parked ({})", word(reason)))
+            (format!("failed ({})", failure.as_str()), format!(", parked ({})", reason.as_str()))
         }
         Answer::Lost => ("no answer recorded".to_owned(), format!(", its lease ended at {lease}")),
         Answer::Unread => ("its end was not read".to_owned(), String::new()),

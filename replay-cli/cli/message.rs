@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use clap::{Args, ValueHint};
 use recount_core::{StreamName, delivery::MessageDeliveryKey};
-use recount_projections::{ReplayError, Timeline, TimelineOptions};
+use recount_projections::{Timeline, TimelineOptions};
 
 use super::{
     Format, Outcome,
@@ -39,12 +39,8 @@ impl Asked {
         let mut options = TimelineOptions::default();
         options.with_changes = with_changes;
         (options.until, options.keep_going) = (self.looking.until, self.looking.keep_going);
-        let timeline = recount_projections::timeline(rows, &self.key, &options).map_err(
-            |error| match error {
-                ReplayError::Io(error) => self.source.unreadable(error),
-                source => CliError::Replay { name: self.source.name(), source },
-            },
-        )?;
+        let timeline = recount_projections::timeline(rows, &self.key, &options)
+            .map_err(|error| self.source.cannot_replay(error))?;
         if timeline.record.is_none() {
             return Err(CliError::NoMessage {
                 name: self.source.name(),

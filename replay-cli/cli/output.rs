@@ -11,7 +11,7 @@ use serde_json::Value;
 use textwrap::{Options, WordSeparator, WordSplitter};
 use unicode_width::UnicodeWidthStr;
 
-use super::looks;
+use super::{looks, verify::count};
 
 pub(super) const GOOD: Style = AnsiColor::Green.on_default().bold();
 pub(super) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
@@ -36,7 +36,10 @@ pub(super) fn plain(text: &str) -> String {
 }
 
 /// Lines of `name  value`, the names in a column, the values wrapped under themselves.
-pub(super) fn fields(out: &mut (impl Write + ?Sized), fields: &[(&str, String)]) -> io::Result<()> {
+pub(super) fn fields(
+    out: &mut (impl Write + ?Sized),
+    fields: &[(impl AsRef<str>, String)],
+) -> io::Result<()> {
     indented_fields(out, 2, fields)
 }
 
@@ -44,11 +47,12 @@ pub(super) fn fields(out: &mut (impl Write + ?Sized), fields: &[(&str, String)])
 pub(super) fn indented_fields(
     out: &mut (impl Write + ?Sized),
     indent: usize,
-    fields: &[(&str, String)],
+    fields: &[(impl AsRef<str>, String)],
 ) -> io::Result<()> {
-    let width = fields.iter().map(|(name, _)| name.width()).max().unwrap_or(0);
+    let width = fields.iter().map(|(name, _)| name.as_ref().width()).max().unwrap_or(0);
     let start = indent + width + 2;
     for (name, value) in fields {
+        let name = name.as_ref();
         write!(out, "{:indent$}{FAINT}{name:width$}{FAINT:#}  ", "")?;
         let lines = wrap(value, looks::width().map(|all| all.saturating_sub(start)));
         for (number, line) in lines.iter().enumerate() {
@@ -166,6 +170,17 @@ fn leave_out(widths: &mut [usize], spare: &[u8], all: usize) {
     }
 }
 
+/// Says what was skipped and what changed nothing.
+pub(super) fn warn_of_bad(out: &mut impl Write, skipped: u64, ignored: u64) -> io::Result<()> {
+    for (number, what) in [(skipped, "skipped"), (ignored, "changed nothing")] {
+        if number > 0 {
+            let (warning, events) = (paint(WARNING, "warning:"), count(number, "event"));
+            writeln!(out, "{warning} {events} {what}; recount verify says why")?;
+        }
+    }
+    Ok(())
+}
+
 /// A record in a line.
 pub(super) fn record_line(record: &MessageDeliveryRecord) -> String {
     let mut parts = vec![format!("version {}", record.version), standing(record)];
@@ -186,17 +201,11 @@ pub(super) fn record_line(record: &MessageDeliveryRecord) -> String {
 /// Where a message stands, and why.
 pub(super) fn standing(record: &MessageDeliveryRecord) -> String {
     let status = record.status.as_str();
-    let reason = record.park_reason.map(word).or(record.refusal.as_ref().map(|it| plain(it)));
+    let reason = record
+        .park_reason
+        .map(|it| it.as_str().to_owned())
+        .or(record.refusal.as_ref().map(|it| plain(it)));
     reason.map_or(status.to_owned(), |reason| format!("{status} ({reason})"))
-}
-
-/// The word that JSON has for a value.
-pub(super) fn word(value: impl serde::Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(Value::String(word)) => word,
-        Ok(other) => other.to_string(),
-        Err(_) => String::new(),
-    }
 }
 
 pub(super) fn instant(instant: Option<Instant>) -> String {

@@ -9,7 +9,7 @@ use std::{
 use clap::{Args, ValueEnum};
 use recount_core::{
     MessageId, ThreadId,
-    delivery::{MessageDeliveryKey, MessageDeliveryRecord, MessageDeliveryStatus},
+    delivery::{MessageDeliveryKey, MessageDeliveryRecord, MessageDeliveryStatus, RetryReason},
 };
 use recount_projections::{ReplayError, ReplayOptions, ReplaySummary};
 use serde_json::json;
@@ -17,7 +17,7 @@ use serde_json::json;
 use super::{
     Format, Outcome,
     error::CliError,
-    output::{STRONG, Table, WARNING, instant, paint, record_json, standing, word},
+    output::{STRONG, Table, instant, paint, record_json, standing, warn_of_bad},
     source::{Looking, Reading},
     verify::{OutputFailed, count, tell_apart},
 };
@@ -120,7 +120,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Outcome, CliError> {
     let result = match summary {
         Ok(summary) => Ok(summary),
         Err(ReplayError::Io(error)) => return Err(tell_apart(error, &arguments.reading.source)),
-        Err(source) => Err(CliError::Replay { name: arguments.reading.source.name(), source }),
+        Err(error) => Err(arguments.reading.source.cannot_replay(error)),
     };
     // What was rebuilt before an error is printed, too.
     printer.finish(result.as_ref().ok()).map_err(CliError::Output)?;
@@ -203,7 +203,7 @@ fn cells(record: &MessageDeliveryRecord) -> Vec<String> {
         record.version.to_string(),
         record.retry.attempts.to_string(),
         instant(record.effective_deadline()),
-        record.retry.last_failure.map_or("-".to_owned(), word),
+        record.retry.last_failure.map_or("-", RetryReason::as_str).to_owned(),
     ]
 }
 
@@ -221,17 +221,5 @@ fn human_summary(
     let events = count(summary.events, "event");
     let records = count(summary.records, "record");
     writeln!(out, "\n{} from {events}{standings}", paint(STRONG, records))?;
-    if summary.skipped > 0 {
-        let skipped = count(summary.skipped, "event");
-        writeln!(out, "{} {skipped} skipped; recount verify says why", paint(WARNING, "warning:"))?;
-    }
-    if summary.ignored > 0 {
-        let ignored = count(summary.ignored, "event");
-        writeln!(
-            out,
-            "{} {ignored} changed nothing; recount verify says why",
-            paint(WARNING, "warning:")
-        )?;
-    }
-    Ok(())
+    warn_of_bad(out, summary.skipped, summary.ignored)
 }

@@ -13,7 +13,7 @@ use super::{
     message::{self, Asked},
     output::{
         FAINT, STRONG, WARNING, duration, fields, indented_fields, instant, paint, plain,
-        record_json, standing, without_payload, word,
+        record_json, standing, without_payload,
     },
     verify::count,
 };
@@ -117,8 +117,6 @@ fn human(out: &mut impl Write, timeline: &Timeline, with_payload: bool) -> io::R
             DeliveryEvent::Prepared(_) if entry.ignored.is_none() => prepared(record, with_payload),
             _ => changes(entry),
         };
-        let lines: Vec<_> =
-            lines.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
         indented_fields(out, width + 2, &lines)?;
     }
     writeln!(out, "\n{}", paint(STRONG, "Its record now"))?;
@@ -258,11 +256,11 @@ pub(super) fn record_fields(record: &MessageDeliveryRecord) -> Vec<(&'static str
         lines.push(("receipt", plain(&receipt)));
     }
     if let Some(settlement) = &record.settlement {
-        let outcome = word(settlement.outcome);
+        let outcome = settlement.outcome.as_str();
         lines.push(("settlement", plain(&format!("{outcome} at {}", settlement.settled_at))));
     }
     if let Some(reason) = retry.last_failure {
-        lines.push(("last failure", word(reason)));
+        lines.push(("last failure", reason.as_str().to_owned()));
     }
     lines
 }

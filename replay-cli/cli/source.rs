@@ -16,7 +16,7 @@ use recount_core::{
         sqlite::{OpenError, SqliteRows},
     },
 };
-use recount_projections::Until;
+use recount_projections::{ReplayError, Until};
 
 use super::{
     Format,
@@ -136,6 +136,14 @@ impl Source {
     /// Puts the source's name to an error of reading it.
     pub(super) fn unreadable(&self, source: io::Error) -> CliError {
         CliError::Read { name: self.name(), source }
+    }
+
+    /// Puts the source's name to an error of folding it.
+    pub(super) fn cannot_replay(&self, error: ReplayError) -> CliError {
+        match error {
+            ReplayError::Io(error) => self.unreadable(error),
+            source => CliError::Replay { name: self.name(), source },
+        }
     }
 }
 

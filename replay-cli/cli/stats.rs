@@ -6,13 +6,13 @@ use std::{
 };
 
 use clap::Args;
-use recount_projections::{Named, ReplayError, Spread, Stats, StatsOptions};
+use recount_projections::{Named, Spread, Stats, StatsOptions};
 use serde_json::json;
 
 use super::{
     Format, Outcome,
     error::CliError,
-    output::{STRONG, Table, WARNING, duration, fields, paint, plain},
+    output::{STRONG, Table, WARNING, duration, fields, paint, plain, warn_of_bad},
     source::{Looking, Reading},
     verify::count,
 };
@@ -46,10 +46,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Outcome, CliError> {
     (options.jobs, options.top) = (reading.jobs(), arguments.top);
     (options.until, options.keep_going) = (arguments.looking.until, arguments.looking.keep_going);
     let stats = recount_projections::stats(reading.source.open()?.rows, &options);
-    let stats = stats.map_err(|error| match error {
-        ReplayError::Io(error) => reading.source.unreadable(error),
-        source => CliError::Replay { name: reading.source.name(), source },
-    })?;
+    let stats = stats.map_err(|error| reading.source.cannot_replay(error))?;
     let out = &mut anstream::stdout().lock();
     let written = match reading.format {
         Format::Human => human(out, &stats)
@@ -108,16 +105,7 @@ fn human(out: &mut impl Write, stats: &Stats) -> io::Result<()> {
         let warning = paint(WARNING, "warning:");
         writeln!(out, "{warning} {spans} not in these: a clock went back")?;
     }
-    if stats.skipped > 0 {
-        let skipped = count(stats.skipped, "event");
-        writeln!(out, "{} {skipped} skipped; recount verify says why", paint(WARNING, "warning:"))?;
-    }
-    if stats.ignored > 0 {
-        let ignored = count(stats.ignored, "event");
-        let warning = paint(WARNING, "warning:");
-        writeln!(out, "{warning} {ignored} changed nothing; recount verify says why")?;
-    }
-    Ok(())
+    warn_of_bad(out, stats.skipped, stats.ignored)
 }
 
 fn owned(counts: &BTreeMap<impl ToString + Ord, u64>) -> impl Iterator<Item = (String, u64)> {
@@ -140,7 +128,7 @@ fn section(
     };
     writeln!(out, "\n{}", paint(STRONG, heading))?;
     let lines: Vec<_> =
-        lines.iter().map(|(name, number)| (name.as_str(), format!("{number:>most$}"))).collect();
+        lines.into_iter().map(|(name, number)| (name, format!("{number:>most$}"))).collect();
     fields(out, &lines)
 }
 

@@ -167,7 +167,7 @@ pub(super) fn said(event: &DeliveryEvent) -> Option<String> {
 }
 
 /// What is known of a failure, in a line: each message with its causes behind it.
-pub(super) fn summary(diagnostic: Option<&Diagnostic>) -> Option<String> {
+fn summary(diagnostic: Option<&Diagnostic>) -> Option<String> {
     let mut parts = Vec::new();
     let mut next = diagnostic;
     while let Some(diagnostic) = next.take() {

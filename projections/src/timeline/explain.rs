@@ -1,7 +1,7 @@
 //! Where a message stands, in words.
 
 use recount_core::{
-    Instant, Outcome, ThreadId,
+    Instant, ThreadId,
     delivery::{
         DeliveryEvent, MessageDeliveryRecord, MessageDeliveryStatus as Status, ParkReason,
         ParkedBy, RetryReason,
@@ -9,7 +9,7 @@ use recount_core::{
 };
 use serde::Serialize;
 
-use super::{Answer, Attempt, Timeline, TimelineEntry, attempt::summary};
+use super::{Answer, Attempt, Timeline, TimelineEntry};
 
 /// Where a message stands, why, what moves it next, and by when.
 ///
@@ -163,7 +163,10 @@ impl About<'_> {
             Some(tried) => format!("{tried} {}", self.attempts_used()),
         };
         if retry.generation > 0 && retry.automatic_attempts == 0 {
-            why.push_str(&format!(" It was recovered{}.", self.recovered_by()));
+            let is_recovered =
+                |entry: &&TimelineEntry| matches!(entry.event, DeliveryEvent::Recovered(_));
+            let recovered = self.applied().find(is_recovered);
+            why.push_str(&format!(" It was recovered{}.", by(recovered)));
         }
         let next = self.unless_used_up(&format!("makes attempt {}", retry.attempts + 1));
         ("pending, to be delivered".to_owned(), why, self.unless_deadline(&next))
@@ -188,11 +191,7 @@ impl About<'_> {
         let Some(settlement) = &self.record.settlement else {
             return ("processed".to_owned(), String::new(), NOTHING.to_owned());
         };
-        let outcome = match settlement.outcome {
-            Outcome::Completed => "completed",
-            Outcome::Failed => "failed",
-            Outcome::Aborted => "aborted",
-        };
+        let outcome = settlement.outcome.as_str();
         let failure = settlement.failure.as_ref();
         let failure = failure.map(|it| format!(": {}: {}", it.error_tag, it.message));
         let why = format!(
@@ -214,13 +213,12 @@ impl About<'_> {
     fn parked(&self) -> Words {
         let record = self.record;
         let missing = if record.receipt.is_some() { "settled" } else { "admitted" };
-        let parked = self.timeline.entries.iter().rev().find_map(|entry| match &entry.event {
-            DeliveryEvent::Parked(parked) if entry.ignored.is_none() => Some(parked),
-            _ => None,
-        });
+        let last = self.applied().next();
         let at = self.last_event_at();
         let reason = record.park_reason.unwrap_or(ParkReason::Exhausted);
-        let by_wish = parked.is_some_and(|parked| parked.by == ParkedBy::Park);
+        let by_wish = last.is_some_and(|entry| {
+            matches!(&entry.event, DeliveryEvent::Parked(parked) if parked.by == ParkedBy::Park)
+        });
         let is_unknown = reason == ParkReason::StatusUnavailable && record.receipt.is_some();
         let (standing, mut why) = match reason {
             _ if by_wish && !is_unknown => {
@@ -241,7 +239,7 @@ impl About<'_> {
         };
         if by_wish {
             let reason = reason.as_str();
-            let (by, said) = (self.by_whom(), self.said());
+            let (by, said) = (by(last), self.said());
             why.push_str(&format!(" It was parked at {at}{by} with the reason {reason}{said}."));
         } else {
             if let Some(tried) = self.tried() {
@@ -299,30 +297,26 @@ impl About<'_> {
         format!("{used} of {max} automatic attempts are used.")
     }
 
+    /// The events that were applied, the last first.
+    fn applied(&self) -> impl Iterator<Item = &TimelineEntry> {
+        self.timeline.entries.iter().rev().filter(|entry| entry.ignored.is_none())
+    }
+
+    /// What the last event tells of a failure, behind a colon.
     fn said(&self) -> String {
-        let said = summary(self.record.last_failure_diagnostic.as_deref());
+        let said = self.applied().next().and_then(TimelineEntry::said);
         said.map(|said| format!(": {said}")).unwrap_or_default()
     }
 
     fn last_event_at(&self) -> Instant {
-        let applied = self.timeline.entries.iter().rfind(|entry| entry.ignored.is_none());
-        applied.map(|entry| entry.event.at()).unwrap_or_default()
+        self.applied().next().map(|entry| entry.event.at()).unwrap_or_default()
     }
+}
 
-    fn recovered_by(&self) -> String {
-        let is_recovered = |entry: &&TimelineEntry| {
-            entry.ignored.is_none() && matches!(entry.event, DeliveryEvent::Recovered(_))
-        };
-        let recovered = self.timeline.entries.iter().rfind(is_recovered);
-        let actor = recovered.and_then(|entry| entry.metadata.actor.as_ref());
-        actor.map(|actor| format!(" by {actor}")).unwrap_or_default()
-    }
-
-    fn by_whom(&self) -> String {
-        let applied = self.timeline.entries.iter().rfind(|entry| entry.ignored.is_none());
-        let actor = applied.and_then(|entry| entry.metadata.actor.as_ref());
-        actor.map(|actor| format!(" by {actor}")).unwrap_or_default()
-    }
+/// Who wrote an event, behind `by`.
+fn by(entry: Option<&TimelineEntry>) -> String {
+    let actor = entry.and_then(|entry| entry.metadata.actor.as_ref());
+    actor.map(|actor| format!(" by {actor}")).unwrap_or_default()
 }
 
 /// How an attempt failed, if it did.

@@ -130,30 +130,26 @@ impl Fold {
     }
 
     fn change(&mut self, stream: &StreamName, change: &DeliveryEvent) {
-        let outbox = self.outboxes.get_mut(stream);
-        let Some(record) = outbox.and_then(|it| it.unfinished.get_mut(change.message_id())) else {
+        let mut unfinished = self.outboxes.get_mut(stream).map(|outbox| &mut outbox.unfinished);
+        let id = change.message_id();
+        let Some(record) = unfinished.as_mut().and_then(|unfinished| unfinished.get_mut(id)) else {
             self.ignored += 1;
             return;
         };
-        let before = record.effective_deadline();
+        let before = due(record);
         // An unfinished message takes every event but `prepared`.
         record.evolve(change);
-        if record.effective_deadline() != before {
+        let after = due(record);
+        if after != before {
             if let Some(before) = before {
-                self.due.remove(&(before, record.key.clone()));
+                self.due.remove(&before);
             }
-            self.due.extend(due(record));
+            self.due.extend(after);
         }
-        if record.status.is_finished() {
-            self.drop_message(stream, change.message_id());
-        }
-    }
-
-    fn drop_message(&mut self, stream: &StreamName, message_id: &MessageId) {
-        let Some(outbox) = self.outboxes.get_mut(stream) else { return };
-        outbox.unfinished.remove(message_id);
-        if outbox.unfinished.is_empty() && outbox.prepared.is_none() {
-            self.outboxes.remove(stream);
+        if record.status.is_finished()
+            && let Some(unfinished) = unfinished
+        {
+            unfinished.remove(id);
         }
     }
 

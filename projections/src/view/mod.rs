@@ -35,8 +35,9 @@ use store::{Loaded, Way};
 /// It holds the unfinished messages, and some 12 bytes of each that was prepared in an outbox which
 /// it read from its first event. A checkpoint, and opening by one, follow what is unfinished, however
 /// long the log is; behind it an outbox's stream is read once, when it prepares again. What is asked
-/// about finished messages is read from their outbox's stream, too. Every question first folds what was appended since the last one, and any number
-/// may be asked at once. A future may be dropped anywhere.
+/// about finished messages is read from their outbox's stream, too. Every question first folds what
+/// was appended since the last one, and any number may be asked at once. A future may be dropped
+/// anywhere.
 ///
 /// An event that is not understood, of a newer program say, sets its outbox aside ([`SetAside`]):
 /// nothing of that is due any more, and all others go on.
@@ -141,7 +142,8 @@ impl DeliveryView {
     /// checkpoint of the log stands there.
     ///
     /// An older checkpoint of the log is replaced in one step. Whatever else stands there is kept
-    /// under another name, so programs of two versions should not share a path. The same state is the same bytes. Writing it blocks.
+    /// under another name, so programs of two versions should not share a path. The same state is
+    /// the same bytes. Writing it blocks.
     ///
     /// # Errors
     ///
