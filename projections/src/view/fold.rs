@@ -136,15 +136,14 @@ impl Fold {
             self.ignored += 1;
             return;
         };
-        let before = due(record);
+        let before = record.effective_deadline();
         // An unfinished message takes every event but `prepared`.
         record.evolve(change);
-        let after = due(record);
-        if after != before {
+        if record.effective_deadline() != before {
             if let Some(before) = before {
-                self.due.remove(&before);
+                self.due.remove(&(before, record.key.clone()));
             }
-            self.due.extend(after);
+            self.due.extend(due(record));
         }
         if record.status.is_finished()
             && let Some(unfinished) = unfinished
