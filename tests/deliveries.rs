@@ -66,6 +66,7 @@ fn the_histories_hold_every_event_and_every_way_to_be_parked() {
     delivery.accepted
     delivery.claimed
     delivery.deferred
+    delivery.notified
     delivery.observed
     delivery.parked by Claim
     delivery.parked by Defer

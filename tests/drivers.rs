@@ -2,4 +2,7 @@
 
 mod behaviour;
 mod hosts;
+mod process;
+mod running;
+mod settled;
 mod vectors;

@@ -380,6 +380,33 @@ fn words_are_of_the_attempt_and_the_person_that_they_are_about() {
 }
 
 #[test]
+fn what_a_host_was_told_is_told() {
+    let at = |now: u64| json!({"nextAttemptAtMillis": now});
+    let notified = |now| delivery("notified", "m", now, at(now));
+    let mut events = life("m");
+    let processed = events.split_off(3);
+    events.extend([
+        notified(1_040),
+        claimed("m", 1_040),
+        notified(1_050),
+        claimed("m", 1_050),
+        delivery("observed", "m", 1_060, at(1_110)),
+        notified(1_065),
+    ]);
+    let shell = Shell::new().with("told.jsonl", log(&events));
+    events.extend(processed);
+    events[9].data = json!({"messageId": "m", "atMillis": 1_070, "leaseUntilMillis": 1_170});
+    let shell = shell.with("done.jsonl", log(&events));
+    let told = [
+        shell.run("verify done.jsonl"),
+        shell.run("explain told.jsonl sender/m"),
+        shell.run("explain done.jsonl sender/m"),
+        shell.run("stats done.jsonl"),
+    ];
+    pinned(|| insta::assert_snapshot!(told.join("\n")));
+}
+
+#[test]
 fn a_row_that_does_not_say_whose_it_is_may_be_of_the_outbox() {
     let mut events = exhausted("m");
     events.truncate(4);

@@ -90,6 +90,7 @@ fn happened(what: &str, data: Value) -> Written {
         "parked",
         "recovered",
         "deferred",
+        "notified",
     ];
     assert!(types.contains(&what), "{what}");
     let event_type: &'static str = format!("delivery.{what}").leak();

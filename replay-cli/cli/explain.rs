@@ -121,6 +121,7 @@ fn answer(attempt: &Attempt) -> (String, String) {
             (format!("failed ({})", failure.as_str()), format!(", parked ({})", reason.as_str()))
         }
         Answer::Lost => ("no answer recorded".to_owned(), format!(", its lease ended at {lease}")),
+        Answer::Overtaken => ("overtaken by a notice".to_owned(), String::new()),
         Answer::Unread => ("its end was not read".to_owned(), String::new()),
         Answer::UnderWay => {
             ("no answer recorded yet".to_owned(), format!(", its lease ends at {lease}"))

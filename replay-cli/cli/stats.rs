@@ -95,9 +95,13 @@ fn human(out: &mut impl Write, stats: &Stats) -> io::Result<()> {
     section(out, "Refusals by code", named(&stats.refusals))?;
     let parks =
         stats.parks_by_reason.iter().map(|(reason, number)| (format!("parked, {reason}"), *number));
-    let others =
-        [("recovered".to_owned(), stats.recoveries), ("put off".to_owned(), stats.deferrals)];
+    let others = [
+        ("recovered", stats.recoveries),
+        ("put off", stats.deferrals),
+        ("looked at since its host was told", stats.notifications),
+    ];
     let others = others.into_iter().filter(|(_, number)| *number > 0);
+    let others = others.map(|(what, number)| (what.to_owned(), number));
     section(out, "How often a message was", parks.chain(others))?;
     spreads(out, stats)?;
     if stats.clock_went_back > 0 {

@@ -54,6 +54,8 @@ fn every_refusal_of_a_change_has_its_kind_operation_and_text() {
         change("refused", 9_000, recover(9_001)),
         change("parked", 9_000, Change::Claim),
         change("accepted", 9_000, defer(9_001)),
+        change("pending", 1_000, Change::Notify),
+        change("parked", 9_000, Change::Notify),
         change("pending", 999, Change::Claim),
         change("pending", 1_000, Change::ObservePending),
         change("leased", 31_001, retry),
@@ -71,6 +73,8 @@ fn every_refusal_of_a_change_has_its_kind_operation_and_text() {
     conflict Recover: Recover: the message is refused
     conflict Claim: Claim: the message is parked
     conflict Defer: Defer: the message is accepted
+    conflict Notify: Notify: the message is pending
+    conflict Notify: Notify: the message is parked
     conflict Claim: Claim: the message is not due before 1970-01-01T00:00:01.000Z
     conflict ObservePending: ObservePending: no lease is held
     conflict Retry: Retry: the lease ended at 1970-01-01T00:00:31.000Z

@@ -7,7 +7,7 @@ use recount_core::{DecodeError, DomainEvent, delivery::DeliveryEvent as Event};
 use crate::support::stored;
 
 /// Every type of event that ever shipped.
-const TYPES: [&str; 10] = [
+const TYPES: [&str; 11] = [
     "delivery.prepared",
     "delivery.claimed",
     "delivery.accepted",
@@ -18,6 +18,7 @@ const TYPES: [&str; 10] = [
     "delivery.parked",
     "delivery.recovered",
     "delivery.deferred",
+    "delivery.notified",
 ];
 
 /// The place in [`TYPES`]: a new event compiles when it has one, and then needs its sample.
@@ -33,6 +34,7 @@ fn place(event: &Event) -> usize {
         Event::Parked(_) => 7,
         Event::Recovered(_) => 8,
         Event::Deferred(_) => 9,
+        Event::Notified(_) => 10,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Hosts that misbehave, clocks that jump, and drivers that die: what is recorded, and who finishes.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::HashSet,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -9,163 +9,26 @@ use std::{
 use futures_executor::block_on;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use recount::{
-    DeliveryView, Envelope, Instant, Metadata, Receipt, Settlement, VerifyOptions,
-    delivery::{MessageDeliveryRecord, MessageDeliveryStatus as Status, Outbox, RetryReason},
+    DeliveryView, Envelope, Metadata, Receipt, VerifyOptions,
+    delivery::{MessageDeliveryStatus as Status, Outbox, RetryReason},
     log::{
         EventLog, MemoryLog,
         sqlite::{SqliteLog, SqliteRows},
     },
     service::{
         Admission, AdmissionError, Clock, DeliveryDriver, DeliveryFailure, DueIndex, Failpoint,
-        FailpointError, OutboxService, Owners, Point, SubmissionStatus,
+        FailpointError, OutboxService, Owners, Point,
     },
     verify,
 };
 use recount_core::doc;
 use serde_json::json;
 
-use super::hosts::{Patient, SetClock};
+use super::{
+    hosts::Patient,
+    process::{Destinations, Process, Running, at, prepared, said},
+};
 use crate::support::histories::{behind, millis};
-
-/// What a destination does before it answers.
-type Mood = dyn Fn(u64) -> BoxFuture<'static, Result<(), AdmissionError>> + Send + Sync;
-
-/// Destinations that admit an input once under a key, and are done with it at the second question.
-struct Destinations {
-    admitted: Mutex<BTreeMap<String, Receipt>>,
-    questions: Mutex<BTreeMap<String, u64>>,
-    calls: Mutex<u64>,
-    mood: Box<Mood>,
-}
-
-impl Destinations {
-    fn kind() -> Arc<Self> {
-        Self::with(|_| std::future::ready(Ok(())).boxed())
-    }
-
-    /// The mood is told which call it is, from 0.
-    fn with(
-        mood: impl Fn(u64) -> BoxFuture<'static, Result<(), AdmissionError>> + Send + Sync + 'static,
-    ) -> Arc<Self> {
-        Arc::new(Self {
-            admitted: Mutex::default(),
-            questions: Mutex::default(),
-            calls: Mutex::default(),
-            mood: Box::new(mood),
-        })
-    }
-
-    fn call(&self) -> u64 {
-        let mut calls = self.calls.lock().unwrap();
-        *calls += 1;
-        *calls - 1
-    }
-}
-
-impl Admission for Destinations {
-    fn submit<'a>(
-        &'a self,
-        envelope: &'a Envelope,
-    ) -> BoxFuture<'a, Result<Receipt, AdmissionError>> {
-        async move {
-            // It is admitted first: whatever happens then, it may not be admitted again.
-            let receipt = {
-                let mut admitted = self.admitted.lock().unwrap();
-                let place = admitted.len();
-                let key = envelope.admission_key.to_string();
-                let receipt = admitted.entry(key.clone()).or_insert_with(|| {
-                    serde_json::from_value(json!({
-                        "receiptId": format!("r-{key}"), "submissionId": format!("s-{key}"),
-                        "threadId": envelope.thread_id, "queueSequence": place,
-                    }))
-                    .unwrap()
-                });
-                receipt.clone()
-            };
-            (self.mood)(self.call()).await.map(|()| receipt)
-        }
-        .boxed()
-    }
-
-    fn submission_status<'a>(
-        &'a self,
-        receipt: &'a Receipt,
-    ) -> Option<BoxFuture<'a, Result<SubmissionStatus, AdmissionError>>> {
-        let answer = async move {
-            (self.mood)(self.call()).await?;
-            let mut questions = self.questions.lock().unwrap();
-            let asked = questions.entry(receipt.receipt_id.to_string()).or_default();
-            *asked += 1;
-            if *asked == 1 {
-                return Ok(SubmissionStatus::Pending);
-            }
-            let settlement: Settlement = serde_json::from_value(json!({
-                "receiptId": receipt.receipt_id, "submissionId": receipt.submission_id,
-                "settlementId": "t", "outcome": "completed", "settledAt": "2026-01-01T00:00:00Z",
-            }))
-            .unwrap();
-            Ok(SubmissionStatus::Settled(settlement.into()))
-        };
-        Some(answer.boxed())
-    }
-}
-
-/// A process that works on a log, until it is dropped.
-struct Process {
-    service: OutboxService,
-    view: Arc<DeliveryView>,
-    driver: DeliveryDriver,
-}
-
-impl Process {
-    fn new(log: Arc<dyn EventLog>, clock: impl Clock + 'static, host: Arc<Destinations>) -> Self {
-        Self::failing(log, clock, host, Arc::new(recount::service::NoFailpoint))
-    }
-
-    fn failing(
-        log: Arc<dyn EventLog>,
-        clock: impl Clock + 'static,
-        host: Arc<Destinations>,
-        failpoint: Arc<dyn Failpoint>,
-    ) -> Self {
-        let view = Arc::new(DeliveryView::new(log.clone()));
-        let service = OutboxService::new(Owners::<Outbox>::new(log), Arc::new(clock))
-            .with_metadata(Metadata::of_actor("driver"))
-            .with_failpoint(failpoint);
-        let driver = DeliveryDriver::new(service.clone(), host, view.clone());
-        Self { service, view, driver }
-    }
-
-    fn record(&self, id: &str) -> MessageDeliveryRecord {
-        let key = doc::message(id).key;
-        block_on(self.service.get(&key)).unwrap().unwrap()
-    }
-
-    /// Works until nothing is due any more, by a clock that goes to whatever is due next.
-    fn finish(&self, clock: &SetClock) -> Result<(), DeliveryFailure> {
-        while let Some(next) = block_on(self.view.next_deadline(None))? {
-            clock.set(next.max(clock.now()));
-            block_on(self.driver.run_due(None))?;
-        }
-        Ok(())
-    }
-}
-
-fn at(now: u64) -> SetClock {
-    let clock = SetClock::default();
-    clock.set(millis(now));
-    clock
-}
-
-fn prepared(host: Arc<Destinations>, clock: &SetClock) -> Process {
-    let process = Process::new(Arc::new(MemoryLog::new()), clock.clone(), host);
-    block_on(process.service.prepare(doc::message("m-1"))).unwrap();
-    process
-}
-
-fn said(record: &MessageDeliveryRecord) -> String {
-    serde_json::to_string(&record.last_failure_diagnostic).unwrap()
-}
 
 #[test]
 fn a_host_that_panics_gave_no_answer_that_anybody_knows() {
@@ -294,20 +157,6 @@ fn a_clock_that_jumps_makes_a_driver_late_and_never_wrong() {
     let recovered =
         block_on(process.driver.retry(&record.key, record.version, millis(20_000_000))).unwrap();
     assert_eq!(recovered.effective_deadline(), Some(millis(2_000)));
-}
-
-/// A clock of tokio's, which runs.
-#[derive(Clone)]
-struct Running(tokio::time::Instant);
-
-impl Clock for Running {
-    fn now(&self) -> Instant {
-        millis(1_000 + u64::try_from(self.0.elapsed().as_millis()).unwrap())
-    }
-
-    fn sleep(&self, millis: u64) -> BoxFuture<'static, ()> {
-        tokio::time::sleep(Duration::from_millis(millis)).boxed()
-    }
 }
 
 #[test]

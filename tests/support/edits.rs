@@ -39,8 +39,8 @@ pub(crate) fn edits(history: &History, index: usize) -> Vec<Edit> {
         with("drop", next_of_message.is_some_and(|next| needs(before, event, next)), &|events| {
             events.remove(index);
         }),
-        // Waiting twice until the same instant is allowed.
-        with("repeat", !matches!(event, Event::Deferred(_)), &|events| {
+        // Waiting twice until the same instant is allowed, and being told twice.
+        with("repeat", !matches!(event, Event::Deferred(_) | Event::Notified(_)), &|events| {
             events.insert(index, event.clone());
         }),
     ];
@@ -72,7 +72,11 @@ pub(crate) fn edits(history: &History, index: usize) -> Vec<Edit> {
 fn needs(before: Option<&MessageDeliveryRecord>, event: &Event, next: &Event) -> bool {
     let is_report = match next {
         Event::Parked(parked) => matches!(parked.by, ParkedBy::Retry | ParkedBy::Observe),
-        Event::Prepared(_) | Event::Claimed(_) | Event::Recovered(_) | Event::Deferred(_) => false,
+        Event::Prepared(_)
+        | Event::Claimed(_)
+        | Event::Recovered(_)
+        | Event::Deferred(_)
+        | Event::Notified(_) => false,
         _ => true,
     };
     match event {
@@ -106,6 +110,7 @@ fn decides(before: Option<&MessageDeliveryRecord>, event: &Event, path: &str) ->
         (Event::Accepted(event), "/atMillis") => moves(event.next_attempt_at_millis),
         (Event::Observed(event), "/atMillis") => moves(event.next_attempt_at_millis),
         (Event::Retried(event), "/atMillis") => moves(event.next_attempt_at_millis),
+        (Event::Notified(event), "/atMillis") => moves(event.next_attempt_at_millis),
         (Event::Deferred(event), "/untilMillis") => moves(event.until_millis),
         (Event::Parked(event), "/reason") => event.by != ParkedBy::Park,
         _ => false,
@@ -197,6 +202,7 @@ pub(crate) fn command_of(outbox: &Outbox, event: &Event) -> Option<OutboxCommand
         }
         Event::Recovered(event) => Change::Recover { deadline_at_millis: event.deadline_at_millis },
         Event::Deferred(event) => Change::Defer { until_millis: event.until_millis },
+        Event::Notified(_) => Change::Notify,
         Event::Parked(event) => match event.by {
             ParkedBy::Claim => Change::Claim,
             ParkedBy::Observe => Change::ObservePending,

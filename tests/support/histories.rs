@@ -257,11 +257,11 @@ fn read_clock(record: &MessageDeliveryRecord, clock: u64, time: u64) -> u64 {
 fn change(record: &MessageDeliveryRecord, kind: usize, clock: u64, noise: u64) -> Change {
     let is_leased = record.lease_until_millis.is_some();
     let likely: &[usize] = match record.status {
-        _ if kind.is_multiple_of(8) => &[0, 1, 2, 3, 4, 5, 6, 7, 8],
+        _ if kind.is_multiple_of(8) => &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9],
         Status::Pending if is_leased => &[1, 1, 4, 5, 5, 0, 8],
         Status::Pending => &[0, 0, 0, 0, 0, 8],
-        Status::Accepted if is_leased => &[2, 2, 3, 3, 3, 5],
-        Status::Accepted => &[0],
+        Status::Accepted if is_leased => &[2, 2, 3, 3, 3, 5, 9],
+        Status::Accepted => &[0, 0, 9],
         _ => &[7],
     };
     let diagnostic = diagnostic(noise);
@@ -295,7 +295,8 @@ fn change(record: &MessageDeliveryRecord, kind: usize, clock: u64, noise: u64) -
             let life = if noise.is_multiple_of(2) { noise % 40 } else { noise % 5_000 };
             Change::Recover { deadline_at_millis: millis(clock + life) }
         }
-        _ => Change::Defer { until_millis: millis(clock + noise % 30) },
+        8 => Change::Defer { until_millis: millis(clock + noise % 30) },
+        _ => Change::Notify,
     }
 }
 

@@ -174,6 +174,15 @@ fn what_is_due_is_what_a_walk_over_all_records_finds() {
             }
         }
     }
+    for limit in [1, 2, 7, 100].map(|limit| BatchSize::new(limit).unwrap()) {
+        let (mut pages, mut page) = (Vec::new(), block_on(view.upcoming(None, limit)).unwrap());
+        while let Some(last) = page.last().cloned() {
+            pages.append(&mut page);
+            page = block_on(view.upcoming(Some(&last), limit)).unwrap();
+            assert!(page.len() <= limit.get());
+        }
+        assert_eq!(pages, naive, "by {} a page", limit.get());
+    }
     let first = naive.first().map(|(at, _)| *at);
     assert_eq!(block_on(view.next_deadline(None)).unwrap(), first);
     for owner in &owners {

@@ -102,6 +102,8 @@ pub enum MessageDeliveryChange {
         /// Until when.
         until_millis: Instant,
     },
+    /// Look at once what became of it at its destination, whatever is under way.
+    Notify,
 }
 
 impl MessageDeliveryChange {
@@ -117,6 +119,7 @@ impl MessageDeliveryChange {
             Self::Park { .. } => "Park",
             Self::Recover { .. } => "Recover",
             Self::Defer { .. } => "Defer",
+            Self::Notify => "Notify",
         }
     }
 }

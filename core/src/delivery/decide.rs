@@ -5,9 +5,9 @@
 
 use super::{
     Accepted, Claimed, Conflict, Deferred, DeliveryError, DeliveryEvent, MessageDeliveryChange,
-    MessageDeliveryCommand, MessageDeliveryRecord, MessageDeliveryStatus, Observed, OutboxLimits,
-    ParkReason, Parked, ParkedBy, PrepareMessage, Prepared, Processed, Recovered, Refused, Retried,
-    record::settles,
+    MessageDeliveryCommand, MessageDeliveryRecord, MessageDeliveryStatus, Notified, Observed,
+    OutboxLimits, ParkReason, Parked, ParkedBy, PrepareMessage, Prepared, Processed, Recovered,
+    Refused, Retried, record::settles,
 };
 use crate::{Diagnostic, Envelope, Instant, MessageId, Receipt, Settlement};
 
@@ -90,6 +90,10 @@ impl MessageDeliveryRecord {
             }
             _ if self.status == Status::Parked => Err(Conflict::Status(self.status).into()),
             Wish::Park(reason) => Ok(Granted::Parks(reason)),
+            Wish::Notify => {
+                self.needs(Status::Accepted)?;
+                Ok(Granted::Goes { look: self.next_look(now, 0) })
+            }
             Wish::Claim => self.claim(now),
             report => {
                 self.live_lease(now)?;
@@ -211,6 +215,7 @@ pub(super) enum Wish<'a> {
     Park(ParkReason),
     Recover(Instant),
     Defer(Instant),
+    Notify,
 }
 
 impl<'a> Wish<'a> {
@@ -225,6 +230,7 @@ impl<'a> Wish<'a> {
             Change::Park { reason, .. } => Self::Park(*reason),
             Change::Recover { deadline_at_millis } => Self::Recover(*deadline_at_millis),
             Change::Defer { until_millis } => Self::Defer(*until_millis),
+            Change::Notify => Self::Notify,
         }
     }
 }
@@ -296,6 +302,7 @@ impl MessageDeliveryRecord {
             Change::Defer { until_millis } => {
                 Deferred { at_millis, message_id, next_attempt_at_millis, until_millis }.into()
             }
+            Change::Notify => Notified { at_millis, message_id, next_attempt_at_millis }.into(),
         }
     }
 }

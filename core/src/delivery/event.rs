@@ -111,6 +111,8 @@ events! {
     Recovered(Recovered), "delivery.recovered";
     /// It waits for its predecessor.
     Deferred(Deferred), "delivery.deferred";
+    /// Its host was told that there is something to see at its destination.
+    Notified(Notified), "delivery.notified";
 }
 
 /// It was frozen and put into the outbox.
@@ -303,6 +305,19 @@ pub struct Deferred {
     pub until_millis: Instant,
 }
 
+/// Its host was told that there is something to see at its destination: it is looked at at once, and
+/// what an attempt under way learned before counts no more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Notified {
+    /// What the clock read.
+    pub at_millis: Instant,
+    /// The message.
+    pub message_id: MessageId,
+    /// When it is looked at next.
+    pub next_attempt_at_millis: Instant,
+}
+
 cut_struct!(Prepared {
     "atMillis" at_millis,
     "createdAtMillis" created_at_millis,
@@ -366,6 +381,11 @@ cut_struct!(Deferred {
     "nextAttemptAtMillis" next_attempt_at_millis,
     "untilMillis" until_millis,
 });
+cut_struct!(Notified {
+    "atMillis" at_millis,
+    "messageId" message_id,
+    "nextAttemptAtMillis" next_attempt_at_millis,
+});
 cut_generally!(ParkedBy, Diagnostic);
 
 #[cfg(test)]
@@ -386,6 +406,7 @@ mod tests {
         ("delivery.parked", include_str!("../../samples/delivery.parked.v1.json")),
         ("delivery.recovered", include_str!("../../samples/delivery.recovered.v1.json")),
         ("delivery.deferred", include_str!("../../samples/delivery.deferred.v1.json")),
+        ("delivery.notified", include_str!("../../samples/delivery.notified.v1.json")),
     ];
 
     fn is_cut<T: Cut>(event_type: &str) -> bool {
@@ -405,6 +426,7 @@ mod tests {
         assert!(is_cut::<Parked>("delivery.parked"));
         assert!(is_cut::<Recovered>("delivery.recovered"));
         assert!(is_cut::<Deferred>("delivery.deferred"));
+        assert!(is_cut::<Notified>("delivery.notified"));
     }
 
     proptest! {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    DeliveryEvent, MessageDeliveryRecord, MessageDeliveryStatus as Status, Parked, Prepared, Retry,
+    Deferred, DeliveryEvent, MessageDeliveryRecord, MessageDeliveryStatus as Status, Notified,
+    Parked, Prepared, Retry,
 };
 use crate::{Diagnostic, Instant, SchemaV1};
 
@@ -126,9 +127,10 @@ impl MessageDeliveryRecord {
                 retry.parked = false;
                 retry.next_attempt_at_millis = event.at_millis;
             }
-            DeliveryEvent::Deferred(event) => {
+            DeliveryEvent::Deferred(Deferred { next_attempt_at_millis, .. })
+            | DeliveryEvent::Notified(Notified { next_attempt_at_millis, .. }) => {
                 self.lease_until_millis = None;
-                retry.next_attempt_at_millis = event.next_attempt_at_millis;
+                retry.next_attempt_at_millis = *next_attempt_at_millis;
             }
         }
         self.version += 1;

@@ -73,6 +73,7 @@ impl MessageDeliveryRecord {
             E::Observed(event) => ("nextAttemptAtMillis", event.next_attempt_at_millis, look),
             E::Retried(event) => ("nextAttemptAtMillis", event.next_attempt_at_millis, look),
             E::Deferred(event) => ("nextAttemptAtMillis", event.next_attempt_at_millis, look),
+            E::Notified(event) => ("nextAttemptAtMillis", event.next_attempt_at_millis, look),
             E::Recovered(event) => {
                 let (found, expected) = (event.generation, self.retry.generation + 1);
                 let why = format!("generation is {found}, expected {expected}");
@@ -95,7 +96,9 @@ impl MessageDeliveryRecord {
     /// The end of a lease that nothing was heard of, which this event shows (D12).
     pub fn lost_attempt(&self, event: &DeliveryEvent) -> Option<Instant> {
         let shows = match event {
-            DeliveryEvent::Claimed(_) | DeliveryEvent::Deferred(_) => true,
+            DeliveryEvent::Claimed(_) | DeliveryEvent::Deferred(_) | DeliveryEvent::Notified(_) => {
+                true
+            }
             DeliveryEvent::Parked(event) => {
                 matches!(event.by, ParkedBy::Claim | ParkedBy::Defer | ParkedBy::Park)
             }
@@ -180,6 +183,7 @@ fn wish(event: &DeliveryEvent) -> Result<Wish<'_>, Illegal> {
         DeliveryEvent::Retried(_) => Wish::Retry,
         DeliveryEvent::Recovered(event) => Wish::Recover(event.deadline_at_millis),
         DeliveryEvent::Deferred(event) => Wish::Defer(event.until_millis),
+        DeliveryEvent::Notified(_) => Wish::Notify,
         DeliveryEvent::Parked(event) => match (event.by, event.until_millis) {
             (ParkedBy::Claim, _) => Wish::Claim,
             (ParkedBy::Observe, _) => Wish::ObservePending,

@@ -23,8 +23,8 @@ mod tags;
 pub use command::{MessageDeliveryChange, MessageDeliveryCommand, PrepareMessage};
 pub use error::{Conflict, DeliveryError, ErrorReason, InvalidRecord};
 pub use event::{
-    Accepted, Claimed, Deferred, DeliveryEvent, Observed, Parked, ParkedBy, Prepared, Processed,
-    Recovered, Refused, Retried,
+    Accepted, Claimed, Deferred, DeliveryEvent, Notified, Observed, Parked, ParkedBy, Prepared,
+    Processed, Recovered, Refused, Retried,
 };
 pub use evolve::{Evolved, Ignored};
 pub use key::{KeyError, MessageDeliveryKey};

@@ -1,6 +1,6 @@
 //! Delivering what is due.
 
-use std::{any::Any, panic::AssertUnwindSafe, pin::pin, sync::Arc};
+use std::{panic::AssertUnwindSafe, pin::pin, sync::Arc};
 
 use futures_util::{
     FutureExt, StreamExt,
@@ -10,14 +10,15 @@ use futures_util::{
 use tokio::sync::Semaphore;
 
 use super::{
-    Admission, AdmissionError, DeliveryFailure, DueIndex, OutboxService, Point, SubmissionStatus,
+    Admission, AdmissionError, Clock, DeliveryFailure, DueIndex, OutboxService, Point,
+    SubmissionStatus, Wake,
+    answer::{Corrupt, NoAnswer, admission, status},
 };
 use crate::{
-    Diagnostic, ErrorDiagnostic, Instant, Receipt, ThreadId,
+    Instant, Receipt, ThreadId,
     delivery::{
         BatchSize, DeliveryError, MessageDeliveryChange as Change, MessageDeliveryCommand,
         MessageDeliveryKey, MessageDeliveryRecord, MessageDeliveryStatus as Status, ParkReason,
-        RetryReason,
     },
 };
 
@@ -42,18 +43,19 @@ pub struct DeliveryDriver {
     batch: BatchSize,
     permits: Arc<Semaphore>,
     concurrency: usize,
+    poll_millis: u64,
 }
 
 impl DeliveryDriver {
-    /// A driver with batches of 100 and four attempts at once.
+    /// A driver with batches of 100 and four attempts at once, that polls each second.
     pub fn new(
         outboxes: OutboxService,
         admission: Arc<dyn Admission>,
         due: Arc<DueMessages>,
     ) -> Self {
-        let (batch, concurrency) = (BatchSize::MAX, 4);
+        let (batch, concurrency, poll_millis) = (BatchSize::MAX, 4, 1_000);
         let permits = Arc::new(Semaphore::new(concurrency));
-        Self { outboxes, admission, due, batch, permits, concurrency }
+        Self { outboxes, admission, due, batch, permits, concurrency, poll_millis }
     }
 
     /// Sets how many due messages are taken at once.
@@ -76,24 +78,35 @@ impl DeliveryDriver {
         Ok(Self { permits, concurrency, ..self })
     }
 
+    /// Sets after how many milliseconds [`DeliveryDriver::run`] looks at the log at the latest: this is
+    /// how late it may learn of what other processes prepared, or that the clock was set.
+    #[must_use]
+    pub fn with_poll_millis(self, poll_millis: u64) -> Self {
+        Self { poll_millis: poll_millis.max(1), ..self }
+    }
+
     /// Makes one attempt at a message, where it is due, and returns how it stands then.
     ///
     /// A conflict is no error: somebody else changed the message, and how it stands is returned.
+    /// Where [`OutboxService::settled`] was called meanwhile, the message is due again at once.
     ///
     /// # Errors
     ///
     /// [`DeliveryFailure`]. Where an attempt was begun, its lease ends by itself, and it is made
     /// again.
+    #[tracing::instrument(name = "delivery.process", skip_all, fields(%key))]
     pub async fn process(
         &self,
         key: &MessageDeliveryKey,
     ) -> Result<MessageDeliveryRecord, DeliveryFailure> {
         // The semaphore is never closed.
         let _permit = self.permits.acquire().await;
-        match self.attempt(key).await {
+        let under_way = self.outboxes.begin(key);
+        let record = match self.attempt(key).await {
             Err(failure) if failure.is_conflict() => self.outboxes.get(key).await?.ok_or(failure),
             result => result,
-        }
+        }?;
+        if under_way.end() { self.outboxes.settled(key).await } else { Ok(record) }
     }
 
     /// Makes an attempt at each of the first messages that are due, of one owner or of all, and
@@ -105,6 +118,7 @@ impl DeliveryDriver {
     /// # Errors
     ///
     /// [`DeliveryFailure`], as [`DeliveryDriver::process`].
+    #[tracing::instrument(name = "delivery.run_due", skip_all)]
     pub async fn run_due(
         &self,
         owner: Option<&ThreadId>,
@@ -141,6 +155,26 @@ impl DeliveryDriver {
         deadline_at_millis: Instant,
     ) -> Result<MessageDeliveryRecord, DeliveryFailure> {
         self.outboxes.recover(key, expected_version, deadline_at_millis).await
+    }
+
+    pub(super) fn clock(&self) -> &dyn Clock {
+        self.outboxes.clock()
+    }
+
+    pub(super) fn wake(&self) -> &dyn Wake {
+        self.outboxes.wake()
+    }
+
+    pub(super) fn due_index(&self) -> &DueMessages {
+        &*self.due
+    }
+
+    pub(super) fn concurrency(&self) -> usize {
+        self.concurrency
+    }
+
+    pub(super) fn poll_millis(&self) -> u64 {
+        self.poll_millis
     }
 
     async fn attempt(
@@ -235,77 +269,6 @@ impl DeliveryDriver {
             Either::Right(((), _)) => Err(NoAnswer::Timeout(timeout)),
         }
     }
-}
-
-/// Why there is no answer.
-enum NoAnswer {
-    Timeout(u64),
-    Panic(Box<dyn Any + Send>),
-}
-
-impl NoAnswer {
-    fn change(self) -> Change {
-        let (reason, tag, message) = match self {
-            Self::Timeout(millis) => {
-                (RetryReason::Timeout, "TimeoutError", format!("no answer within {millis} ms"))
-            }
-            Self::Panic(panic) => {
-                let said = panic.downcast_ref::<&str>().map(ToString::to_string);
-                let said = said.or_else(|| panic.downcast_ref::<String>().cloned());
-                let said = said.map(|said| format!(": {said}")).unwrap_or_default();
-                (RetryReason::Ambiguous, "Panic", format!("the host panicked{said}"))
-            }
-        };
-        let error = ErrorDiagnostic {
-            error_tag: Some(tag.to_owned()),
-            message: Some(message),
-            ..ErrorDiagnostic::default()
-        };
-        Change::Retry { reason, diagnostic: Some(Box::new(Diagnostic::Error(Box::new(error)))) }
-    }
-}
-
-/// That the host's storage is corrupt, of which nothing is recorded.
-struct Corrupt(Diagnostic);
-
-/// What is recorded of an answer to a submission.
-fn admission(answer: Result<Result<Receipt, AdmissionError>, NoAnswer>) -> Result<Change, Corrupt> {
-    Ok(match answer {
-        Ok(Ok(receipt)) => Change::Accept { receipt },
-        Ok(Err(AdmissionError::Refused { code, diagnostic })) => {
-            let refused = AdmissionError::Refused { code: code.clone(), diagnostic };
-            Change::Refuse { code, diagnostic: Some(refused.diagnostic().into()) }
-        }
-        Ok(Err(error)) => return again(error),
-        Err(none) => none.change(),
-    })
-}
-
-/// What is recorded of an answer to a question.
-fn status(
-    answer: Result<Result<SubmissionStatus, AdmissionError>, NoAnswer>,
-) -> Result<Change, Corrupt> {
-    Ok(match answer {
-        Ok(Ok(SubmissionStatus::Settled(settlement))) => Change::Process { settlement },
-        Ok(Ok(SubmissionStatus::Pending)) => Change::ObservePending,
-        Ok(Err(refused @ AdmissionError::Refused { .. })) => Change::Park {
-            reason: ParkReason::StatusUnavailable,
-            diagnostic: Some(refused.diagnostic().into()),
-        },
-        Ok(Err(error)) => return again(error),
-        Err(none) => none.change(),
-    })
-}
-
-fn again(error: AdmissionError) -> Result<Change, Corrupt> {
-    let reason = match &error {
-        AdmissionError::Retryable { reason, .. } => *reason,
-        AdmissionError::StorageAway { .. } => RetryReason::Storage,
-        AdmissionError::Corrupt { .. } | AdmissionError::Refused { .. } => {
-            return Err(Corrupt(error.diagnostic()));
-        }
-    };
-    Ok(Change::Retry { reason, diagnostic: Some(error.diagnostic().into()) })
 }
 
 impl std::fmt::Debug for DeliveryDriver {

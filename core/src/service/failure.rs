@@ -72,6 +72,11 @@ impl DeliveryFailure {
         }
     }
 
+    /// Whether another message has the id.
+    pub(super) fn is_other_identity(&self) -> bool {
+        matches!(self, Self::Outbox(OwnerError::Decide(DeliveryError::OtherIdentity { .. })))
+    }
+
     /// Whether the message was in another state than the one that was decided on.
     pub fn is_conflict(&self) -> bool {
         self.reason() == Some(ErrorReason::Conflict)

@@ -6,6 +6,7 @@
 //! outboxes, [`DueIndex`] what drivers ask about what is due.
 
 mod aggregate;
+mod answer;
 mod desk;
 #[doc(hidden)]
 pub mod doc;
@@ -19,13 +20,17 @@ mod owner;
 mod owners;
 mod ports;
 mod registry;
+mod run;
 #[cfg(all(test, feature = "memory"))]
 mod tests;
+mod under_way;
+mod wake;
+mod wishes;
 
 pub use aggregate::StreamAggregate;
 pub use desk::{MAX_GROUP_BYTES, MAX_GROUP_COMMANDS};
 pub use driver::{DeliveryDriver, DueMessages, MAX_CONCURRENCY};
-pub use due::DueIndex;
+pub use due::{DueIndex, Upcoming};
 pub use error::{OwnerError, StreamError};
 pub use failure::DeliveryFailure;
 pub use outboxes::OutboxService;
@@ -35,3 +40,5 @@ pub use ports::{
     SubmissionStatus,
 };
 pub use registry::MAX_IDLE_STREAMS;
+pub use wake::{LocalWake, Wake};
+pub use wishes::NewMessage;

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use super::{Clock, DeliveryFailure, Failpoint, NoFailpoint, Owners, Point, Submission};
+use super::{
+    Clock, DeliveryFailure, Failpoint, LocalWake, NoFailpoint, Owners, Point, Submission, Wake,
+    under_way::{UnderWay, UnderWayGuard},
+};
 use crate::{
-    Instant, Metadata, ThreadId,
+    Metadata, ThreadId,
     delivery::{
         DeliveryError, DeliveryEvent, ListMessages, MessageDeliveryChange as Change,
         MessageDeliveryCommand, MessageDeliveryKey, MessageDeliveryRecord, MessagePage, Outbox,
-        OutboxCommand, OutboxLimits, ParkReason, PrepareMessage,
+        OutboxCommand, OutboxLimits,
     },
 };
 
@@ -53,7 +56,9 @@ pub struct OutboxService {
     owners: Owners<Outbox>,
     clock: Arc<dyn Clock>,
     failpoint: Arc<dyn Failpoint>,
-    limits: OutboxLimits,
+    wake: Arc<dyn Wake>,
+    pub(super) under_way: UnderWay,
+    pub(super) limits: OutboxLimits,
     metadata: Metadata,
 }
 
@@ -64,6 +69,8 @@ impl OutboxService {
             owners,
             clock,
             failpoint: Arc::new(NoFailpoint),
+            wake: Arc::<LocalWake>::default(),
+            under_way: UnderWay::default(),
             limits: OutboxLimits::default(),
             metadata: Metadata::default(),
         }
@@ -81,28 +88,17 @@ impl OutboxService {
         Self { metadata, ..self }
     }
 
+    /// Sets what is woken where there may be something to do: after a message was prepared, recovered
+    /// or settled. A [`LocalWake`] unless set.
+    #[must_use]
+    pub fn with_wake(self, wake: Arc<dyn Wake>) -> Self {
+        Self { wake, ..self }
+    }
+
     /// Sets where a test makes it fail.
     #[must_use]
     pub fn with_failpoint(self, failpoint: Arc<dyn Failpoint>) -> Self {
         Self { failpoint, ..self }
-    }
-
-    /// Freezes a message and puts it into its outbox; a repeat returns what became of it.
-    ///
-    /// # Errors
-    ///
-    /// [`DeliveryFailure::Outbox`]: another message has its id, there is no place, the message is
-    /// not valid, or it cannot be appended.
-    pub async fn prepare(
-        &self,
-        message: PrepareMessage,
-    ) -> Result<MessageDeliveryRecord, DeliveryFailure> {
-        let key = message.key.clone();
-        let command = OutboxCommand::Prepare { message: Box::new(message), limits: self.limits };
-        match self.submit(&key.owner_thread_id, command, "Prepare").await? {
-            Some(DeliveryEvent::Prepared(prepared)) => Ok(MessageDeliveryRecord::of(&prepared)),
-            _ => self.get(&key).await?.ok_or(DeliveryFailure::NotFound { key }),
-        }
     }
 
     /// A message, finished or not; `None` where it was never prepared.
@@ -142,49 +138,7 @@ impl OutboxService {
         Ok(records?)
     }
 
-    /// Has a parked message tried again, until a new deadline.
-    ///
-    /// # Errors
-    ///
-    /// [`DeliveryFailure::Outbox`] where it is not parked, is at another version, was never
-    /// prepared, or the deadline is not ahead.
-    pub async fn recover(
-        &self,
-        key: &MessageDeliveryKey,
-        expected_version: u64,
-        deadline_at_millis: Instant,
-    ) -> Result<MessageDeliveryRecord, DeliveryFailure> {
-        self.change(key, expected_version, Change::Recover { deadline_at_millis }).await
-    }
-
-    /// Leaves a message to a person, whatever is under way.
-    ///
-    /// # Errors
-    ///
-    /// [`DeliveryFailure::Outbox`] where it is finished or parked, is at another version, or was
-    /// never prepared.
-    pub async fn park(
-        &self,
-        key: &MessageDeliveryKey,
-        expected_version: u64,
-        reason: ParkReason,
-    ) -> Result<MessageDeliveryRecord, DeliveryFailure> {
-        let change = Change::Park { reason, diagnostic: None };
-        self.change(key, expected_version, change).await
-    }
-
-    async fn change(
-        &self,
-        key: &MessageDeliveryKey,
-        expected_version: u64,
-        change: Change,
-    ) -> Result<MessageDeliveryRecord, DeliveryFailure> {
-        let command = self.command(expected_version, change);
-        self.submit_change(key, command).await?;
-        self.get(key).await?.ok_or_else(|| DeliveryFailure::NotFound { key: key.clone() })
-    }
-
-    fn command(&self, expected_version: u64, change: Change) -> MessageDeliveryCommand {
+    pub(super) fn command(&self, expected_version: u64, change: Change) -> MessageDeliveryCommand {
         MessageDeliveryCommand { expected_version, now_millis: self.clock.now(), change }
     }
 
@@ -213,7 +167,7 @@ impl OutboxService {
         Ok(record)
     }
 
-    async fn submit_change(
+    pub(super) async fn submit_change(
         &self,
         key: &MessageDeliveryKey,
         command: MessageDeliveryCommand,
@@ -223,7 +177,7 @@ impl OutboxService {
         self.submit(&key.owner_thread_id, command, tag).await
     }
 
-    async fn submit(
+    pub(super) async fn submit(
         &self,
         owner: &ThreadId,
         command: OutboxCommand,
@@ -254,6 +208,15 @@ impl OutboxService {
             Some((record.clone(), may_go))
         };
         Ok(self.owners.read(&key.owner_thread_id, look).await?)
+    }
+
+    /// Notes that an attempt is under way.
+    pub(super) fn begin(&self, key: &MessageDeliveryKey) -> UnderWayGuard<'_> {
+        self.under_way.begin(key)
+    }
+
+    pub(super) fn wake(&self) -> &dyn Wake {
+        &*self.wake
     }
 
     pub(super) fn clock(&self) -> &dyn Clock {

@@ -94,11 +94,13 @@ pub struct Stats {
     pub recoveries: u64,
     /// How often a message was put off behind its predecessor.
     pub deferrals: u64,
+    /// How often a host was told that there is something to see.
+    pub notifications: u64,
     /// Attempts in all.
     pub attempts: u64,
     /// What came of them: `admitted`, `stillPending`, `settled`, `refused`, `parked` by whoever made
-    /// it, `failed.` with a reason, `lost` where the lease ended and nothing is recorded, and
-    /// `underWay` at the end of the log.
+    /// it, `failed.` with a reason, `overtaken` where its host was told something meanwhile, `lost`
+    /// where the lease ended and nothing is recorded, and `underWay` at the end of the log.
     pub answers: BTreeMap<String, u64>,
     /// How many attempts a message has had.
     pub attempts_per_message: Spread,
@@ -260,6 +262,12 @@ impl Counter {
             }
             DeliveryEvent::Recovered(_) => self.stats.recoveries += 1,
             DeliveryEvent::Deferred(_) => self.stats.deferrals += 1,
+            DeliveryEvent::Notified(_) => {
+                self.stats.notifications += 1;
+                if followed.was_leased && followed.lost_attempt.is_none() {
+                    self.answer("overtaken");
+                }
+            }
         }
     }
 

@@ -78,6 +78,9 @@ pub enum Answer {
         /// Why there was no answer, where that led to it.
         failure: Option<RetryReason>,
     },
+    /// Its host was told meanwhile that there is something to see, and it is asked again: whatever
+    /// this one learned counts no more.
+    Overtaken,
     /// Nothing is recorded, and the lease is over: nobody knows what happened.
     Lost,
     /// Another attempt follows, and no end of this one was read: an event is missing between them.
@@ -141,6 +144,7 @@ impl Attempt {
             DeliveryEvent::Parked(event) => {
                 Answer::Parked { reason: event.reason, failure: event.retry_reason }
             }
+            DeliveryEvent::Notified(_) => Answer::Overtaken,
             DeliveryEvent::Prepared(_)
             | DeliveryEvent::Claimed(_)
             | DeliveryEvent::Recovered(_)

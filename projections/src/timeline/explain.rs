@@ -183,6 +183,10 @@ impl About<'_> {
         {
             why.push_str(&format!(" {tried} {}", self.attempts_used()));
         }
+        if let Some(DeliveryEvent::Notified(told)) = self.applied().next().map(|it| &it.event) {
+            let at = told.at_millis;
+            why.push_str(&format!(" Its host was told at {at} that there is something to see."));
+        }
         let next = self.unless_deadline("a driver asks what became of it");
         ("accepted, to be settled".to_owned(), why, next)
     }

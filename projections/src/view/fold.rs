@@ -1,6 +1,9 @@
 //! What the events of outboxes fold to: the unfinished messages, and when each is looked at next.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
+};
 
 use hashbrown::HashMap;
 use recount_core::{
@@ -8,6 +11,7 @@ use recount_core::{
     StreamName, ThreadId,
     delivery::{DeliveryEvent, MessageDeliveryKey, MessageDeliveryRecord, MessageTags, Prepared},
     log::LogHead,
+    service::Upcoming,
 };
 use serde::{Deserialize, Serialize};
 
@@ -235,6 +239,16 @@ impl Fold {
                 entries.into_iter().map(|(_, key)| key).collect()
             }
         }
+    }
+
+    /// What is due, now or later, from behind a place on.
+    pub(super) fn upcoming(
+        &self,
+        after: Option<&(Instant, MessageDeliveryKey)>,
+        limit: usize,
+    ) -> Upcoming<MessageDeliveryKey> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.due.range((from, Bound::Unbounded)).take(limit).cloned().collect()
     }
 
     /// When the first message is due, of one owner or of all.

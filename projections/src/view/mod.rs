@@ -23,7 +23,7 @@ use recount_core::{
         Outbox,
     },
     log::{EventLog, LogHead, ReadError},
-    service::{DueIndex, Owners},
+    service::{DueIndex, Owners, Upcoming},
 };
 
 use fold::Fold;
@@ -296,6 +296,18 @@ impl DueIndex for DeliveryView {
         async move {
             self.catch_up().await?;
             Ok(self.fold().due(now, limit.get(), owner))
+        }
+        .boxed()
+    }
+
+    fn upcoming<'a>(
+        &'a self,
+        after: Option<&'a (Instant, MessageDeliveryKey)>,
+        limit: BatchSize,
+    ) -> BoxFuture<'a, Result<Upcoming<MessageDeliveryKey>, ReadError>> {
+        async move {
+            self.catch_up().await?;
+            Ok(self.fold().upcoming(after, limit.get()))
         }
         .boxed()
     }
