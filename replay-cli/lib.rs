@@ -3,6 +3,9 @@
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
+mod embed;
+
+pub use embed::{BuildError, Recount, RecountBuilder, SystemClock};
 
 pub use recount_core::{
     AdmissionFence, AdmissionGroup, AdmissionKey, AgentId, AuthorizationDecision, CanonicalJson,

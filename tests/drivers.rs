@@ -1,6 +1,7 @@
 //! Drivers: what they record of what hosts answer.
 
 mod behaviour;
+mod embedding;
 mod hosts;
 mod process;
 mod running;

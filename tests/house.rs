@@ -112,9 +112,12 @@ fn libraries_do_not_print_exit_or_give_up() {
             if is_test || path.starts_with(root().join("core/src/log/conformance")) {
                 continue;
             }
+            // The one place that reads a clock, for hosts that choose it.
+            let is_clock = path.ends_with("embed/clock.rs");
             for line in shipped(&text).lines().filter(|line| !line.trim_start().starts_with("//")) {
                 let found = words
                     .iter()
+                    .filter(|word| !(is_clock && **word == "SystemTime"))
                     .find(|word| line.contains(**word) && !line.contains("anstream::eprintln!"));
                 assert!(found.is_none(), "{}: {line}", path.display());
             }

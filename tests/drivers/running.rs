@@ -24,7 +24,7 @@ use tokio::sync::Notify;
 use super::process::{Destinations, Process, Running};
 use crate::support::histories::{millis, with_input};
 
-fn on_paused_time<T>(work: impl Future<Output = T>) -> T {
+pub(crate) fn on_paused_time<T>(work: impl Future<Output = T>) -> T {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.unwrap().block_on(work)
