@@ -3,6 +3,7 @@
 //! A child is this test binary again, told by its environment which part it plays.
 
 mod deliveries;
+mod example;
 mod kills;
 mod room;
 mod shares;
