@@ -14,12 +14,9 @@ mod reading;
 #[path = "append/writing.rs"]
 mod writing;
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::process::ExitCode;
 
-use measure::{Options, median, number, print_table};
+use measure::Options;
 
 const USAGE: &str = "\
 cargo bench --bench append -- [OPTIONS]
@@ -59,71 +56,4 @@ fn run() -> Result<(), String> {
         reading::measure_streams(dir.path(), runs, size("--streams", 50, 50_000)?)?;
     }
     Ok(())
-}
-
-/// A job that is run in every round.
-struct Job<'a> {
-    name: &'a str,
-    /// Which of the jobs is its yardstick.
-    beside: Option<usize>,
-    /// Does it once on a path where nothing is, and returns how many seconds it took.
-    run: Box<Run<'a>>,
-}
-
-impl<'a> Job<'a> {
-    fn new(
-        name: &'a str,
-        beside: Option<usize>,
-        run: impl Fn(&Path) -> Result<f64, String> + 'a,
-    ) -> Self {
-        Self { name, beside, run: Box::new(run) }
-    }
-}
-
-type Run<'a> = dyn Fn(&Path) -> Result<f64, String> + 'a;
-
-/// Runs jobs in turn, round by round, and prints how they compare.
-///
-/// `unit` names what a job does `count` of; a rate is that of the median, a ratio is the median of
-/// the rounds' own.
-fn compare(
-    dir: &Path,
-    runs: usize,
-    (count, unit): (u64, &str),
-    jobs: &[Job<'_>],
-) -> Result<(), String> {
-    let mut rounds = Vec::new();
-    for round in 0..runs {
-        let mut seconds = Vec::new();
-        for (at, job) in jobs.iter().enumerate() {
-            let path: PathBuf = dir.join(format!("{round}-{at}"));
-            std::fs::create_dir(&path).map_err(|error| error.to_string())?;
-            seconds.push((job.run)(&path).map_err(|error| format!("{}: {error}", job.name))?);
-            std::fs::remove_dir_all(&path).map_err(|error| error.to_string())?;
-        }
-        rounds.push(seconds);
-    }
-    let rows: Vec<_> =
-        jobs.iter().enumerate().map(|(at, job)| row(job, at, &rounds, count)).collect();
-    print_table(&["job", "s", &format!("{unit}/s"), "time ratio", "rate ratio"], &rows);
-    println!();
-    Ok(())
-}
-
-/// A job's line in the table.
-fn row(job: &Job<'_>, at: usize, rounds: &[Vec<f64>], count: u64) -> Vec<String> {
-    let seconds = median(rounds.iter().map(|round| round[at]));
-    let mut line = vec![
-        job.name.to_owned(),
-        format!("{seconds:.3}"),
-        format!("{:.0}", number(count) / seconds),
-    ];
-    if let Some(beside) = job.beside {
-        let ratios = || rounds.iter().map(|round| round[at] / round[beside]);
-        let (low, high) = (ratios().fold(f64::NAN, f64::min), ratios().fold(f64::NAN, f64::max));
-        let middle = median(ratios());
-        line.push(format!("{middle:.2} ({low:.2} to {high:.2})"));
-        line.push(format!("{:.2}", 1.0 / middle));
-    }
-    line
 }

@@ -19,9 +19,8 @@ use recount_core::{
 use recount_projections::{ReplayOptions, VerifyOptions, replay, verify};
 
 use crate::{
-    Job, compare,
     generate::Plan,
-    measure::{count, median, number, timed},
+    measure::{Job, compare, count, median, number, timed},
     writing::draft,
 };
 

@@ -17,7 +17,10 @@ use recount_core::{
 };
 use tokio::runtime::Runtime;
 
-use crate::{Job, bare::BareFile, compare, measure::count, measure::timed};
+use crate::{
+    bare::BareFile,
+    measure::{Job, compare, count, timed},
+};
 
 const TASKS: usize = 64;
 
