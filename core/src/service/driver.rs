@@ -181,12 +181,15 @@ impl DeliveryDriver {
         &self,
         key: &MessageDeliveryKey,
     ) -> Result<MessageDeliveryRecord, DeliveryFailure> {
-        let found = self.outboxes.get_with_order(key).await?;
+        let now_millis = self.outboxes.clock().now();
+        let is_due = |record: &MessageDeliveryRecord| {
+            record.effective_deadline().is_some_and(|due| due <= now_millis)
+        };
+        let found = self.outboxes.get_with_order(key, is_due).await?;
         let Some((current, may_go)) = found else {
             return Err(DeliveryFailure::NotFound { key: key.clone() });
         };
-        let now_millis = self.outboxes.clock().now();
-        if current.effective_deadline().is_none_or(|due| due > now_millis) {
+        if !is_due(&current) {
             return Ok(current);
         }
         let change = if current.status == Status::Pending && !may_go {

@@ -194,10 +194,12 @@ impl OutboxService {
         Ok(committed.map(|committed| committed.event))
     }
 
-    /// A message, and whether it may be sent: its predecessor's admission is known.
+    /// A message that satisfies something, and whether it may be sent: its predecessor's admission is
+    /// known. What is in memory will do if it does: what is decided on it is held to the log.
     pub(super) async fn get_with_order(
         &self,
         key: &MessageDeliveryKey,
+        will_do: impl Fn(&MessageDeliveryRecord) -> bool,
     ) -> Result<Option<(MessageDeliveryRecord, bool)>, DeliveryFailure> {
         let look = |outbox: &Outbox| {
             let record = outbox.record(&key.message_id)?;
@@ -207,7 +209,10 @@ impl OutboxService {
             });
             Some((record.clone(), may_go))
         };
-        Ok(self.owners.read(&key.owner_thread_id, look).await?)
+        match self.owners.recall(&key.owner_thread_id, look).await.flatten() {
+            Some(found) if will_do(&found.0) => Ok(Some(found)),
+            _ => Ok(self.owners.read(&key.owner_thread_id, look).await?),
+        }
     }
 
     /// Notes that an attempt is under way.

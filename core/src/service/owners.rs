@@ -161,6 +161,15 @@ impl<A: StreamAggregate> Owners<A> {
         Ok(look(&known.aggregate))
     }
 
+    /// Looks at an aggregate as it is in memory, which the log may have gone past; `None` where it is
+    /// not there. It spares a look at the log where whatever is decided on it is appended, and so held
+    /// to the log all the same.
+    pub async fn recall<T>(&self, key: &A::Key, look: impl FnOnce(&A) -> T) -> Option<T> {
+        let lease = self.0.registry.lease(key);
+        let desk = lease.owner.desk.lock().await;
+        desk.known.as_ref().map(|known| look(&known.aggregate))
+    }
+
     /// What a test looks into.
     #[cfg(all(test, feature = "memory"))]
     pub(super) fn registry(&self) -> &Registry<A> {

@@ -90,26 +90,24 @@ impl OutboxService {
         message: NewMessage,
     ) -> Result<MessageDeliveryRecord, DeliveryFailure> {
         let NewMessage { key, envelope, lifetime_millis, policy, predecessor } = message;
-        loop {
-            let first = self.get(&key).await?;
-            let now = self.clock().now();
-            let times = first.as_ref().map_or_else(
-                || (now, now.saturating_add(lifetime_millis)),
-                |first| (first.created_at_millis, first.initial_deadline_at_millis),
-            );
-            let message = PrepareMessage {
-                key: key.clone(),
-                envelope: envelope.clone(),
-                created_at_millis: times.0,
-                deadline_at_millis: times.1,
-                policy,
-                predecessor: predecessor.clone(),
-            };
-            match self.prepare(message).await {
-                // Somebody else was first, by a clock of their own.
-                Err(failure) if first.is_none() && failure.is_other_identity() => {}
-                result => return result,
+        let now = self.clock().now();
+        let mut message = PrepareMessage {
+            key,
+            envelope,
+            created_at_millis: now,
+            deadline_at_millis: now.saturating_add(lifetime_millis),
+            policy,
+            predecessor,
+        };
+        match self.prepare(message.clone()).await {
+            // It was sent before: it must be the same but for its times.
+            Err(failure) if failure.is_other_identity() => {
+                let first = self.get(&message.key).await?.ok_or(failure)?;
+                message.created_at_millis = first.created_at_millis;
+                message.deadline_at_millis = first.initial_deadline_at_millis;
+                self.prepare(message).await
             }
+            result => result,
         }
     }
 
@@ -135,10 +133,16 @@ impl OutboxService {
     ) -> Result<MessageDeliveryRecord, DeliveryFailure> {
         loop {
             let is_under_way = self.under_way.tell(key);
-            let record = self.get(key).await?;
-            let record = record.ok_or_else(|| DeliveryFailure::NotFound { key: key.clone() })?;
-            let is_due = record.effective_deadline().is_none_or(|due| due <= self.clock().now());
-            if is_under_way || is_due || record.status != MessageDeliveryStatus::Accepted {
+            let now = self.clock().now();
+            let waits = |record: &MessageDeliveryRecord| {
+                record.status == MessageDeliveryStatus::Accepted
+                    && record.effective_deadline().is_some_and(|due| due > now)
+            };
+            let found = self.get_with_order(key, waits).await?;
+            let Some((record, _)) = found else {
+                return Err(DeliveryFailure::NotFound { key: key.clone() });
+            };
+            if is_under_way || !waits(&record) {
                 self.wake().wake();
                 return Ok(record);
             }
