@@ -59,8 +59,13 @@ fn run() -> Result<(), String> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
+    println!("medians of {runs} rounds");
     let peer = if options.is_smoke() || options.has("--no-peer") { None } else { Some(peer()?) };
-    println!("medians of {runs} rounds\n");
+    if let Some(peer) = &peer {
+        let (name, _) = jobs_of_peer(peer, dir.path(), 1, 1)?;
+        println!("the job queue is {name}");
+    }
+    println!();
     for concurrency in [1, 8, 32] {
         let (runtime, has_peer) = (&runtime, peer.is_some());
         let deliver = |name, outboxes, way| {
@@ -70,8 +75,9 @@ fn run() -> Result<(), String> {
         };
         let queue = |peer: &PathBuf| {
             let peer = peer.clone();
-            let run = move |path: &Path| jobs_of_peer(&peer, path, messages, concurrency);
-            Job::new("job queue", None, run)
+            Job::new("job queue", None, move |path| {
+                jobs_of_peer(&peer, path, messages, concurrency).map(|(_, seconds)| seconds)
+            })
         };
         let mut jobs: Vec<_> = peer.iter().map(queue).collect();
         jobs.push(deliver("one outbox", 1, Way::Polled));
@@ -272,20 +278,19 @@ fn peer() -> Result<PathBuf, String> {
     }
 }
 
-/// The same number of jobs through the job queue; how many seconds it says it took.
+/// The same number of jobs through the job queue: what it is, and how many seconds it took.
 fn jobs_of_peer(
     program: &Path,
     path: &Path,
     jobs: usize,
     concurrency: usize,
-) -> Result<f64, String> {
+) -> Result<(String, f64), String> {
     let mut command = Command::new(program);
     command.arg("--db").arg(path.join("jobs.db"));
     command.args(["--jobs", &jobs.to_string(), "--concurrency", &concurrency.to_string()]);
     let output = command.output().map_err(|error| error.to_string())?;
     let told = String::from_utf8_lossy(&output.stdout);
-    let seconds = told.split_whitespace().last().and_then(|seconds| seconds.parse().ok());
-    seconds.filter(|_| output.status.success()).ok_or_else(|| {
-        format!("the job queue told {told:?}: {}", String::from_utf8_lossy(&output.stderr))
-    })
+    let told = told.trim().rsplit_once(' ').filter(|_| output.status.success());
+    told.and_then(|(name, seconds)| Some((name.to_owned(), seconds.parse().ok()?)))
+        .ok_or_else(|| format!("the job queue failed: {}", String::from_utf8_lossy(&output.stderr)))
 }
