@@ -5,7 +5,8 @@ use std::{borrow::Cow, error::Error, io, path::PathBuf};
 use recount_core::{
     MessageId,
     delivery::MessageDeliveryKey,
-    log::{AppendError, CopyError, jsonl, jsonl::RepairError, sqlite},
+    log::{CopyError, jsonl, jsonl::RepairError, sqlite},
+    service::DeliveryFailure,
 };
 use recount_projections::ReplayError;
 
@@ -50,8 +51,8 @@ pub(super) enum CliError {
     Create { path: PathBuf, source: io::Error },
     #[error("the demo's log cannot be opened")]
     DemoLog { source: recount_core::log::Source },
-    #[error("the demo's log does not take an event")]
-    Append { source: AppendError },
+    #[error("the demo cannot go on: its log gave up")]
+    Demo(#[from] DeliveryFailure),
     #[error("the output cannot be written")]
     Output(#[source] io::Error),
 }

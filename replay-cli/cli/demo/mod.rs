@@ -2,10 +2,12 @@
 
 mod host;
 mod script;
+mod world;
 
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use clap::{Args, ValueEnum};
@@ -24,9 +26,9 @@ use host::Host;
 
 /// Write a log of real histories, then verify and replay it
 ///
-/// Three agents send messages to one another on a clock of the demo's own. Their hosts are slow,
-/// refuse, lose replies, give up and are helped; each change is decided by the rules of the library
-/// and appended to a log. The same seed writes the same events.
+/// Three agents send messages to one another on a clock of the demo's own. The library's driver
+/// delivers them; their destinations are slow, silent, refuse, lose replies, break and are helped.
+/// The same seed writes the same events.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -59,11 +61,11 @@ impl Kind {
         }
     }
 
-    fn open(self, path: &Path) -> Result<Box<dyn EventLog>, CliError> {
+    fn open(self, path: &Path) -> Result<Arc<dyn EventLog>, CliError> {
         let failed = |source| CliError::DemoLog { source };
         Ok(match self {
-            Self::Sqlite => Box::new(SqliteLog::open(path).map_err(|error| failed(error.into()))?),
-            Self::Jsonl => Box::new(JsonlLog::open(path).map_err(|error| failed(error.into()))?),
+            Self::Sqlite => Arc::new(SqliteLog::open(path).map_err(|error| failed(error.into()))?),
+            Self::Jsonl => Arc::new(JsonlLog::open(path).map_err(|error| failed(error.into()))?),
         })
     }
 }
@@ -76,13 +78,11 @@ Examples:
 
 pub(super) fn run(arguments: &Arguments) -> Result<Outcome, CliError> {
     let path = place(arguments.dir.as_deref(), arguments.log.file())?;
-    let log = arguments.log.open(&path)?;
-    let mut host = Host::new(&*log, arguments.seed);
+    let mut host = Host::new(arguments.log.open(&path)?, arguments.seed)?;
     host.prepare_all()?;
     host.work_until_nothing_moves()?;
-    let parked = host.parked();
-    let tally = host.tally();
-    drop(log);
+    let (parked, tally) = (host.parked()?, host.tally()?);
+    drop(host);
     let out = &mut anstream::stdout();
     let written = write_tally(out, &path, &tally);
     written.map_err(CliError::Output)?;
@@ -111,19 +111,15 @@ fn place(dir: Option<&Path>, file: &str) -> Result<PathBuf, CliError> {
     Ok(path)
 }
 
-fn write_tally(
-    out: &mut impl io::Write,
-    path: &Path,
-    tally: &[(&'static str, u64)],
-) -> io::Result<()> {
+fn write_tally(out: &mut impl io::Write, path: &Path, tally: &[(String, u64)]) -> io::Result<()> {
     let events: u64 = tally.iter().map(|(_, number)| number).sum();
     writeln!(
         out,
-        "Three agents owed one another messages. Their hosts were slow, refused, lost replies, gave \
-         up\nand were helped. {events} events tell all of it, in {}:\n",
+        "Three agents owed one another messages. Their hosts were slow, refused, lost replies, broke\n\
+         and were helped. {events} events tell all of it, in {}:\n",
         paint(STRONG, path.display())
     )?;
-    let lines: Vec<_> = tally.iter().map(|(name, number)| (*name, number.to_string())).collect();
+    let lines: Vec<_> = tally.iter().map(|(name, number)| (&**name, number.to_string())).collect();
     fields(out, &lines)
 }
 

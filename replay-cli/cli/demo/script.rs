@@ -17,8 +17,14 @@ pub(super) enum Step {
     Refuse,
     /// It may be tried again.
     Retry(RetryReason),
-    /// The host dies with the answer.
+    /// It admits it late, and in time.
+    Slow,
+    /// There is no answer.
+    Silent,
+    /// It admits it, and the host dies with the answer.
     Lost,
+    /// The host's own storage is corrupt.
+    Corrupt,
     /// The destination still works on it.
     Working,
     /// The destination is done.
@@ -27,11 +33,18 @@ pub(super) enum Step {
     Fail,
     /// The destination does not know what became of it.
     Unknown,
+    /// It says by itself that it is done, so that it is asked at once.
+    Told,
+    /// A person wants it to wait, before it was tried.
+    Park,
     /// A person has it tried again.
     Recover,
 }
 
-use Step::{Accept, Complete, Fail, Lost, Recover, Refuse, Retry, Unknown, Working};
+use Step::{
+    Accept, Complete, Corrupt, Fail, Lost, Park, Recover, Refuse, Retry, Silent, Slow, Told,
+    Unknown, Working,
+};
 
 /// A message with what becomes of it.
 pub(super) struct Planned {
@@ -43,14 +56,14 @@ pub(super) struct Planned {
 type Story = (&'static str, &'static [Step]);
 
 const STORIES: &[Story] = &[
-    ("brief", &[Accept, Working, Complete]),
-    ("question", &[Retry(RetryReason::Transport), Retry(RetryReason::Timeout), Accept, Complete]),
+    ("brief", &[Slow, Working, Complete]),
+    ("question", &[Retry(RetryReason::Transport), Silent, Accept, Complete]),
     ("answer", &[Lost, Accept, Working, Working, Complete]),
     ("offer", &[Refuse]),
     ("follow-up", &[Accept, Complete]),
     ("report", &[Retry(RetryReason::Capacity); 3]),
     ("review", &[Accept, Unknown, Recover, Complete]),
-    ("order", &[Accept, Working, Fail]),
+    ("order", &[Corrupt, Accept, Working, Fail]),
     (
         "invoice",
         &[
@@ -62,7 +75,8 @@ const STORIES: &[Story] = &[
             Complete,
         ],
     ),
-    ("progress", &[Accept, Complete]),
+    ("progress", &[Accept, Told, Complete]),
+    ("draft", &[Park, Recover, Accept, Silent, Complete]),
 ];
 
 const THREADS: &[&str] = &["planner", "researcher", "ops/night shift"];
@@ -95,12 +109,17 @@ pub(super) fn plan(random: &mut Random, now: Instant) -> Vec<Planned> {
 fn message(owner: &str, to: &str, id: &str, subject: &str, now: Instant) -> PrepareMessage {
     let text = format!("{subject} for {to}");
     let update = (subject == "progress").then(|| json!({"_tag": "WorkerUpdate", "sequence": 1}));
+    let key = MessageDeliveryKey { owner_thread_id: name(owner), message_id: message_id(id) };
     PrepareMessage {
-        key: MessageDeliveryKey { owner_thread_id: name(owner), message_id: message_id(id) },
-        envelope: envelope(to, &format!("{owner}:{id}"), &json!({"text": text}), update),
+        envelope: envelope(to, &key.to_string(), &json!({"text": text}), update),
+        key,
         created_at_millis: now,
         deadline_at_millis: now.saturating_add(3_600_000),
-        policy: MessageDeliveryPolicy { max_automatic_attempts: 3, ..Default::default() },
+        policy: MessageDeliveryPolicy {
+            max_automatic_attempts: 3,
+            attempt_timeout_millis: 5_000,
+            ..Default::default()
+        },
         predecessor: None,
     }
 }
