@@ -3,7 +3,9 @@
 mod behaviour;
 mod embedding;
 mod hosts;
+mod leases;
 mod process;
 mod running;
 mod settled;
+mod traces;
 mod vectors;

@@ -29,12 +29,12 @@ const PART: &str = "RECOUNT_TEST_PART";
 const LOG: &str = "RECOUNT_TEST_LOG";
 
 /// This process's part and its log, where it is a child.
-fn part() -> Option<(String, String)> {
+pub(crate) fn part() -> Option<(String, String)> {
     Some((env::var(PART).ok()?, env::var(LOG).ok()?))
 }
 
 /// This test again, as a child.
-fn child(test: &str, part: &str, log: &Path) -> Command {
+pub(crate) fn child(test: &str, part: &str, log: &Path) -> Command {
     child_of(&env::current_exe().unwrap(), test, part, log)
 }
 

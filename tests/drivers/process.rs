@@ -108,6 +108,7 @@ impl Admission for Destinations {
 
 /// A process that works on a log, until it is dropped.
 pub(crate) struct Process {
+    pub(crate) log: Arc<dyn EventLog>,
     pub(crate) service: OutboxService,
     pub(crate) view: Arc<DeliveryView>,
     pub(crate) driver: DeliveryDriver,
@@ -129,11 +130,11 @@ impl Process {
         failpoint: Arc<dyn Failpoint>,
     ) -> Self {
         let view = Arc::new(DeliveryView::new(log.clone()));
-        let service = OutboxService::new(Owners::<Outbox>::new(log), Arc::new(clock))
+        let service = OutboxService::new(Owners::<Outbox>::new(log.clone()), Arc::new(clock))
             .with_metadata(Metadata::of_actor("driver"))
             .with_failpoint(failpoint);
         let driver = DeliveryDriver::new(service.clone(), host, view.clone());
-        Self { service, view, driver }
+        Self { log, service, view, driver }
     }
 
     pub(crate) fn record(&self, id: &str) -> MessageDeliveryRecord {
