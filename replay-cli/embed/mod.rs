@@ -98,6 +98,37 @@ struct Checkpoint {
 }
 
 /// How a host is put together.
+///
+/// # Examples
+///
+/// ```
+/// # futures_executor::block_on(async {
+/// # use futures_util::future::BoxFuture;
+/// # use recount::{Envelope, Receipt, service::{Admission, AdmissionError}};
+/// # struct Closed;
+/// # impl Admission for Closed {
+/// #     fn submit<'a>(
+/// #         &'a self,
+/// #         _: &'a Envelope,
+/// #     ) -> BoxFuture<'a, Result<Receipt, AdmissionError>> {
+/// #         Box::pin(std::future::pending())
+/// #     }
+/// # }
+/// use std::sync::Arc;
+///
+/// use recount::{BuildError, Metadata, Recount, log::MemoryLog};
+///
+/// let builder = || Recount::builder(Arc::new(MemoryLog::new()), Arc::new(Closed));
+/// let host = builder().metadata(Metadata::of_actor("host-1")).concurrency(32).build().await?;
+/// assert_eq!(host.deliveries().head(), None, "nothing happened yet");
+///
+/// let error = builder().concurrency(0).build().await.unwrap_err();
+/// assert!(matches!(error, BuildError::Limit(_)));
+/// assert_eq!(error.to_string(), "driver-limits: a limit is 1 to 32, not 0");
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[must_use]
 pub struct RecountBuilder {
     log: Arc<dyn EventLog>,
@@ -112,7 +143,7 @@ pub struct RecountBuilder {
     checkpoint: Option<PathBuf>,
 }
 
-/// Why a host was not put together.
+/// Why a host was not put together; [`RecountBuilder`] has an example.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {

@@ -35,6 +35,8 @@ pub type DueMessages = dyn DueIndex<Key = MessageDeliveryKey, Owner = ThreadId>;
 /// dies anywhere leaves work that another finishes, under the same admission key.
 ///
 /// Nothing is said of inputs, principals or texts anywhere but in events.
+///
+/// `Recount` of the package `recount` puts one together, with an example of a whole host.
 #[derive(Clone)]
 pub struct DeliveryDriver {
     outboxes: OutboxService,

@@ -22,6 +22,51 @@ pub trait Clock: Send + Sync {
 /// A destination admits an input once under an admission key: asked again with the same envelope it
 /// answers with the receipt of the first time, whoever asks. That is what makes it safe to ask again
 /// after a lost reply.
+///
+/// # Examples
+///
+/// ```
+/// use std::{collections::HashMap, sync::Mutex};
+///
+/// use futures_util::{FutureExt, future::BoxFuture};
+/// use recount_core::{
+///     AdmissionKey, Envelope, Receipt,
+///     service::{Admission, AdmissionError},
+/// };
+///
+/// /// Threads of this process, which take an input once under its key.
+/// #[derive(Default)]
+/// struct Threads(Mutex<HashMap<AdmissionKey, Receipt>>);
+///
+/// impl Admission for Threads {
+///     fn submit<'a>(
+///         &'a self,
+///         envelope: &'a Envelope,
+///     ) -> BoxFuture<'a, Result<Receipt, AdmissionError>> {
+///         let mut admitted = self.0.lock().expect("nobody panicked over it");
+///         let place = admitted.len();
+///         let receipt = admitted.entry(envelope.admission_key.clone()).or_insert_with_key(|key| {
+///             serde_json::from_value(serde_json::json!({
+///                 "receiptId": key, "submissionId": key, "threadId": envelope.thread_id,
+///                 "queueSequence": place,
+///             }))
+///             .expect("a receipt")
+///         });
+///         std::future::ready(Ok(receipt.clone())).boxed()
+///     }
+/// }
+///
+/// # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+/// # runtime.block_on(async {
+/// # let envelope = |key| Envelope::from(recount_core::doc::envelope(key));
+/// let threads = Threads::default();
+/// let first = threads.submit(&envelope("admit:1")).await?;
+/// threads.submit(&envelope("admit:2")).await?;
+/// assert_eq!(threads.submit(&envelope("admit:1")).await?, first, "whoever asks again");
+/// # Ok::<_, AdmissionError>(())
+/// # })?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 pub trait Admission: Send + Sync {
     /// Hands an input over to its destination.
     ///
