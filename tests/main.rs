@@ -16,5 +16,6 @@ mod shell;
 mod stats;
 mod support;
 mod tamper;
+mod timing;
 mod vectors;
 mod views;

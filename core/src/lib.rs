@@ -9,6 +9,7 @@ pub mod delivery;
 #[doc(hidden)]
 pub mod doc;
 pub mod log;
+pub mod schedule;
 pub mod service;
 
 mod diagnostic;
