@@ -16,7 +16,7 @@ pub use recount_core::{
     PreparedInput, Principal, Receipt, ReceiptId, RecordedEvent, RefusalCode, ReplayDigests,
     Revision, Row, RowError, Scalar, SchemaV1, SealError, SealedEvent, Settlement, SettlementError,
     SettlementId, Severity, StreamHead, StreamName, StreamNameError, SubmissionId, ThreadId,
-    Unchecked, UnknownInvariant, canonicalize, delivery, log, service, write_row,
+    Unchecked, UnknownInvariant, canonicalize, delivery, log, schedule, service, write_row,
 };
 pub use recount_projections::{
     Answer, Attempt, Coverage, DeliveryView, ExpectError, Expected, Explanation, FieldChange,

@@ -101,6 +101,7 @@ fn help_tells_what_there_is() {
         insta::assert_snapshot!("help-explain", shell.run("explain --help"));
         insta::assert_snapshot!("help-show", shell.run("show delivery --help"));
         insta::assert_snapshot!("help-stats", shell.run("stats --help"));
+        insta::assert_snapshot!("help-cron", shell.run("cron --help"));
         insta::assert_snapshot!("help-copy", shell.run("copy --help"));
         insta::assert_snapshot!("help-repair", shell.run("repair --help"));
         insta::assert_snapshot!("help-completions", shell.run("completions --help"));

@@ -2,5 +2,6 @@
 
 mod cases;
 mod naive;
+mod program;
 mod requests;
 mod vectors;

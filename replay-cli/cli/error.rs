@@ -6,6 +6,7 @@ use recount_core::{
     MessageId,
     delivery::MessageDeliveryKey,
     log::{CopyError, jsonl, jsonl::RepairError, sqlite},
+    schedule::{CronError, NoFiring},
     service::DeliveryFailure,
 };
 use recount_projections::ReplayError;
@@ -53,6 +54,10 @@ pub(super) enum CliError {
     DemoLog { source: recount_core::log::Source },
     #[error("the demo cannot go on: its log gave up")]
     Demo(#[from] DeliveryFailure),
+    #[error("{source}\n{shown}")]
+    Cron { source: CronError, shown: String },
+    #[error("it never fires: {0}")]
+    NoFiring(NoFiring),
     #[error("the output cannot be written")]
     Output(#[source] io::Error),
 }
@@ -110,6 +115,9 @@ impl CliError {
                  \"maxRetainedUpdatesPerOwner\":256}"
             }
             Self::Exists { .. } => "name another folder with --dir: a log is never written over",
+            Self::Cron { source, .. } if source.field.is_some() => {
+                "fields are numbers, names, *, ranges like 1-5, lists like 1,15 and steps like */10"
+            }
             Self::Create { .. } => "name a folder that can be written to with --dir",
             _ => return None,
         })

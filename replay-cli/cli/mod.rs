@@ -1,6 +1,7 @@
 //! The program `recount`: arguments in, text and an exit status out.
 
 mod copy;
+mod cron;
 mod demo;
 mod destination;
 mod error;
@@ -69,6 +70,7 @@ enum Command {
     Explain(explain::Arguments),
     Show(show::Arguments),
     Stats(stats::Arguments),
+    Cron(cron::Arguments),
     Copy(copy::Arguments),
     Repair(repair::Arguments),
     Completions(manual::Completions),
@@ -107,6 +109,7 @@ pub fn run() -> ExitCode {
         Command::Explain(arguments) => explain::run(arguments),
         Command::Show(arguments) => show::run(arguments),
         Command::Stats(arguments) => stats::run(arguments),
+        Command::Cron(arguments) => cron::run(arguments),
         Command::Copy(arguments) => copy::run(arguments),
         Command::Repair(arguments) => repair::run(arguments),
         Command::Completions(arguments) => manual::completions(arguments),
