@@ -17,7 +17,7 @@ fn what_is_kept_of_a_request() {
     assert_eq!(stored(at.clone()), at, "one that is past stays due");
     let after = stored(json!({"_tag": "After", "delayMillis": 1}));
     assert_eq!(after, json!({"_tag": "At", "atMillis": 1_001}));
-    let far = stored(json!({"_tag": "After", "delayMillis": u64::MAX}));
+    let far = stored(json!({"_tag": "After", "delayMillis": (1_u64 << 53) - 1}));
     assert_eq!(far, json!({"_tag": "At", "atMillis": 8_640_000_000_000_000_u64}));
     let anchored = json!({"_tag": "Interval", "everyMillis": 60_000, "anchorMillis": 7});
     assert_eq!(stored(anchored.clone()), anchored);
@@ -75,6 +75,30 @@ fn every_refusal_of_a_request_has_its_text() {
     "0,10 * * * *" can fire 600000 ms after it fired, which is shorter than 600001 ms
     "0 0 30 2 *" never fires: no day is ever like that
     "#);
+}
+
+#[test]
+fn a_timing_is_read_strictly() {
+    for wrong in [
+        r#"{"_tag":"At"}"#,
+        r#"{"_tag":"At","atMillis":5,"x":1}"#,
+        r#"{"_tag":"At","atMillis":5,"atMillis":5}"#,
+        r#"{"_tag":"At","atMillis":8640000000000001}"#,
+        r#"{"_tag":"Interval","everyMillis":9007199254740992,"anchorMillis":5}"#,
+        r#"{"_tag":"Interval","everyMillis":1.0,"anchorMillis":5}"#,
+        r#"{"_tag":"Cron","expression":"* * * * *","timeZone":null}"#,
+        r#"{"_tag":"Sometimes"}"#,
+    ] {
+        assert!(serde_json::from_str::<Timing>(wrong).is_err(), "{wrong}");
+        assert!(serde_json::from_str::<TimingRequest>(wrong).is_err(), "{wrong}");
+    }
+    for (stored, why) in [
+        (r#"{"_tag":"Interval","everyMillis":0,"anchorMillis":5}"#, "an interval is 1 ms at least"),
+        (r#"{"_tag":"Cron","expression":"* *","timeZone":"UTC"}"#, "five fields"),
+    ] {
+        let error = serde_json::from_str::<Timing>(stored).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    }
 }
 
 #[test]

@@ -3,7 +3,10 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::{Cron, CronError, NoFiring};
-use crate::{Instant, json::present};
+use crate::{
+    Instant,
+    json::{natural, present},
+};
 
 /// How long an expression may be: 256 UTF-16 code units.
 const MAX_EXPRESSION: usize = 256;
@@ -42,11 +45,13 @@ pub enum TimingRequest {
     /// Once, so long from now.
     After {
         /// After how many milliseconds, 1 at least.
+        #[serde(deserialize_with = "natural")]
         delay_millis: u64,
     },
     /// Again and again, so long after one another.
     Interval {
         /// How many milliseconds apart.
+        #[serde(deserialize_with = "natural")]
         every_millis: u64,
         /// The first of them; one interval from now unless given.
         #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
@@ -149,7 +154,7 @@ pub enum TimingError {
     },
 }
 
-/// What is due.
+/// What is due; [`Timing::due`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
     /// For when the occurrence is intended.
@@ -344,9 +349,18 @@ fn first_behind(anchor: Instant, every: u64, after: Instant) -> Option<Instant> 
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "_tag", rename_all_fields = "camelCase", deny_unknown_fields)]
 enum Stored {
-    At { at_millis: Instant },
-    Interval { every_millis: u64, anchor_millis: Instant },
-    Cron { expression: String, time_zone: String },
+    At {
+        at_millis: Instant,
+    },
+    Interval {
+        #[serde(deserialize_with = "natural")]
+        every_millis: u64,
+        anchor_millis: Instant,
+    },
+    Cron {
+        expression: String,
+        time_zone: String,
+    },
 }
 
 impl Serialize for Timing {

