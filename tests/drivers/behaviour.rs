@@ -10,7 +10,7 @@ use futures_executor::block_on;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use recount::{
     DeliveryView, Envelope, Metadata, Receipt, VerifyOptions,
-    delivery::{MessageDeliveryStatus as Status, Outbox, RetryReason},
+    delivery::{MessageDeliveryStatus as Status, Outbox, ParkReason, RetryReason},
     log::{
         EventLog, MemoryLog,
         sqlite::{SqliteLog, SqliteRows},
@@ -25,7 +25,7 @@ use recount_core::doc;
 use serde_json::json;
 
 use super::{
-    hosts::Patient,
+    hosts::{Patient, SetClock},
     process::{Destinations, Process, Running, at, prepared, said},
 };
 use crate::support::histories::{behind, millis};
@@ -117,7 +117,7 @@ fn a_host_that_cannot_be_asked_leaves_what_it_admitted_to_a_person() {
         block_on(driver.run_due(None)).unwrap();
     }
     let record = block_on(service.get(&doc::message("m-1").key)).unwrap().unwrap();
-    assert_eq!(record.park_reason, Some(recount::delivery::ParkReason::StatusUnavailable));
+    assert_eq!(record.park_reason, Some(ParkReason::StatusUnavailable));
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn a_clock_that_jumps_makes_a_driver_late_and_never_wrong() {
     let record = block_on(process.driver.process(&doc::message("m-1").key)).unwrap();
     assert_eq!((record.status, record.version), (Status::Pending, 2));
     let record = block_on(process.driver.process(&doc::message("m-1").key)).unwrap();
-    assert_eq!(record.park_reason, Some(recount::delivery::ParkReason::Deadline));
+    assert_eq!(record.park_reason, Some(ParkReason::Deadline));
     // Back again: a person has it tried, and it is.
     clock.set(millis(2_000));
     let recovered =
@@ -312,6 +312,31 @@ impl Failpoint for Once {
     }
 }
 
+/// What a host does with three messages, whatever of it was done before.
+fn host_work(process: &Process, clock: &SetClock) -> Result<(), DeliveryFailure> {
+    let service = &process.service;
+    for message in [doc::message("m-1"), behind("m-2", "m-1"), doc::message("m-3")] {
+        block_on(service.prepare(message))?;
+    }
+    // One is held back by a person, and let go.
+    let key = doc::message("m-3").key;
+    if process.record("m-3").version == 1 {
+        block_on(service.park(&key, 1, ParkReason::StatusUnavailable))?;
+    }
+    let held = process.record("m-3");
+    if held.version == 2 {
+        block_on(service.recover(&key, held.version, held.deadline_at_millis))?;
+    }
+    // One is told of, once it was admitted.
+    while process.record("m-1").status == Status::Pending {
+        let next = block_on(process.view.next_deadline(None))?.expect("it is due some time");
+        clock.set(next.max(clock.now()));
+        block_on(process.driver.run_due(None))?;
+    }
+    block_on(service.settled(&doc::message("m-1").key))?;
+    process.finish(clock)
+}
+
 #[test]
 fn a_driver_that_dies_anywhere_leaves_work_that_another_finishes() {
     let folder = tempfile::tempdir().unwrap();
@@ -332,26 +357,21 @@ fn a_driver_that_dies_anywhere_leaves_work_that_another_finishes() {
             };
             std::future::ready(answer).boxed()
         });
-        let messages = [doc::message("m-1"), behind("m-2", "m-1"), doc::message("m-3")];
         let once = Arc::new(Once { left: Mutex::new(number), seen: Mutex::default() });
         let died = {
             let log = Arc::new(SqliteLog::open(&path).unwrap());
             let process = Process::failing(log, clock.clone(), host.clone(), once.clone());
-            let prepare = |message| block_on(process.service.prepare(message)).map(drop);
-            messages.clone().into_iter().try_for_each(prepare).and_then(|()| process.finish(&clock))
+            host_work(&process, &clock)
         };
         points.extend(once.seen.lock().unwrap().iter().copied());
         let is_last = died.is_ok();
         match died {
             Ok(()) => {}
             Err(DeliveryFailure::Failpoint(_)) => {
-                // A new process, which prepares again what it does not know to be prepared.
+                // A new process, which does all of it again.
                 let log = Arc::new(SqliteLog::open(&path).unwrap());
                 let process = Process::new(log, clock.clone(), host.clone());
-                for message in messages {
-                    block_on(process.service.prepare(message)).unwrap();
-                }
-                process.finish(&clock).unwrap();
+                host_work(&process, &clock).unwrap();
             }
             Err(other) => panic!("{other:?}"),
         }
@@ -374,9 +394,9 @@ fn a_driver_that_dies_anywhere_leaves_work_that_another_finishes() {
             break;
         }
     }
-    let tags =
-        ["Prepare", "Defer", "Claim", "Accept", "Retry", "Refuse", "ObservePending", "Process"];
-    for tag in tags {
+    let of_drivers = ["Defer", "Claim", "Accept", "Retry", "Refuse", "ObservePending", "Process"];
+    let of_hosts = ["Prepare", "Park", "Recover", "Notify"];
+    for tag in of_drivers.into_iter().chain(of_hosts) {
         for point in [Point::BeforeAppend(tag), Point::AfterAppend(tag)] {
             assert!(points.contains(&point), "nothing dies at {point:?}");
         }
@@ -407,7 +427,7 @@ fn o_16_an_attempt_that_kills_its_driver_is_charged_all_the_same() {
     let process = Process::new(log, clock.clone(), Destinations::kind());
     process.finish(&clock).unwrap();
     let record = process.record("m-1");
-    assert_eq!(record.park_reason, Some(recount::delivery::ParkReason::Exhausted));
+    assert_eq!(record.park_reason, Some(ParkReason::Exhausted));
     assert_eq!(record.retry.attempts, 3, "a fourth claim is none");
 }
 

@@ -9,10 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures_util::future::{BoxFuture, FutureExt as _, join, join_all};
+use futures_util::future::{BoxFuture, FutureExt as _, join_all, join3};
 use recount::{
     DeliveryView, Envelope, Invariant, MessageId, Metadata, Receipt, Recount, Settlement,
-    SystemClock, ThreadId, VerifyOptions,
+    StatsOptions, SystemClock, ThreadId, VerifyOptions,
     delivery::{
         BatchSize, ListMessages, MessageDeliveryKey, MessageDeliveryPolicy, MessageDeliveryRecord,
         Outbox, RetryReason,
@@ -25,7 +25,7 @@ use recount::{
         Admission, AdmissionError, Clock as _, DueIndex as _, NewMessage, OutboxService, Owners,
         SubmissionStatus,
     },
-    verify,
+    stats, verify,
 };
 use recount_core::doc;
 use rusqlite::Connection;
@@ -118,6 +118,9 @@ fn check(path: &Path, records: &[MessageDeliveryRecord]) -> usize {
     assert!(unknown <= parked, "{unknown} admitted, and nobody waits for them: {by_status:?}");
     assert!(by_status["processed"] > MESSAGES * 8 / 10, "{by_status:?}");
     assert!(by_status["refused"] > 10, "{by_status:?}");
+    let stats = stats(SqliteRows::open(path).unwrap(), &StatsOptions::default()).unwrap();
+    let overtaken = stats.answers.get("overtaken").copied().unwrap_or_default();
+    assert!(stats.notifications > 100 && overtaken > 0, "{} {overtaken}", stats.notifications);
     let mut findings = BTreeMap::<_, usize>::new();
     let rows = SqliteRows::open(path).unwrap();
     let report = verify(rows, &VerifyOptions::default(), |finding| {
@@ -177,9 +180,21 @@ fn deliver_until_killed(host: usize, path: &Path) {
                 first.outboxes().send(message).await.unwrap();
             }
         };
+        // Destinations tell some host, which need not be the one that asked them, and now and then twice.
+        let tell = async {
+            for number in 0.. {
+                SystemClock.sleep(7).await;
+                let owner = owner((number * 7 + host) % OWNERS);
+                for record in first.outboxes().read_pending(&owner, 4_096).await.unwrap() {
+                    if record.version % 2 == 1 {
+                        first.outboxes().settled(&record.key).await.unwrap();
+                    }
+                }
+            }
+        };
         let for_ever = || std::future::pending::<()>();
         let drivers = join_all([first.run(for_ever()), second.run(for_ever())]);
-        join(drivers, prepare).await;
+        join3(drivers, prepare, tell).await;
     });
 }
 
