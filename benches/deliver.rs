@@ -1,9 +1,9 @@
-//! Whole deliveries, durable, beside the same number of jobs through a job queue on the same disk.
+//! Whole deliveries, durable, beside the same number of jobs through job queues on the same disk.
 //!
 //! `cargo bench --bench deliver -- [--runs N] [--messages N]`; `docs/performance.md` says how to read
 //! it. A delivery is prepared, claimed, accepted, claimed, observed, claimed and processed: seven
-//! events, each durable before the next. The job queue is a program of its own, `benches/peer`,
-//! which is built when it is measured.
+//! events, each durable before the next. The job queues are programs of their own, `benches/peers`,
+//! which are built when they are measured.
 
 mod measure;
 
@@ -38,19 +38,22 @@ use tokio::{
 
 use measure::{Job, Options, compare, count, timed};
 
+/// The job queues, the fastest first.
+const PEERS: [&str; 2] = ["honker", "apalis"];
+
 const USAGE: &str = "\
 cargo bench --bench deliver -- [OPTIONS]
   --runs N        rounds (7)
   --messages N    messages in a round (2_000)
   --dir DIR       where the logs are written (the target folder)
-  --no-peer       leave the job queue out";
+  --no-peers      leave the job queues out";
 
 fn main() -> ExitCode {
     measure::exit(run())
 }
 
 fn run() -> Result<(), String> {
-    let options = Options::read(USAGE, &["--runs", "--messages", "--dir"], &["--no-peer"])?;
+    let options = Options::read(USAGE, &["--runs", "--messages", "--dir"], &["--no-peers"])?;
     let size =
         |name, quick, real| options.value(name, if options.is_smoke() { quick } else { real });
     let (runs, messages) = (size("--runs", 1, 7)?.max(1), size("--messages", 40, 2_000)?);
@@ -60,26 +63,30 @@ fn run() -> Result<(), String> {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     println!("medians of {runs} rounds");
-    let peer = if options.is_smoke() || options.has("--no-peer") { None } else { Some(peer()?) };
-    if let Some(peer) = &peer {
-        let (name, _) = jobs_of_peer(peer, dir.path(), 1, 1)?;
-        println!("the job queue is {name}");
+    let names: &[_] = if options.is_smoke() || options.has("--no-peers") { &[] } else { &PEERS };
+    let peers: Vec<_> = names.iter().map(|name| peer(name)).collect::<Result<_, _>>()?;
+    for (at, peer) in peers.iter().enumerate() {
+        let warm = dir.path().join(at.to_string());
+        std::fs::create_dir(&warm).map_err(|error| error.to_string())?;
+        let (name, _) = jobs_of_peer(peer, &warm, 1, 1)?;
+        println!("a job queue is {name}");
     }
     println!();
     for concurrency in [1, 8, 32] {
-        let (runtime, has_peer) = (&runtime, peer.is_some());
+        let (runtime, has_peers) = (&runtime, !peers.is_empty());
         let deliver = |name, outboxes, way| {
             let plan = Plan { concurrency, outboxes, messages, way };
-            let beside = has_peer.then_some(0);
+            // Beside the fastest of the queues.
+            let beside = has_peers.then_some(0);
             Job::new(name, beside, move |path| plan.deliver(runtime, path))
         };
-        let queue = |peer: &PathBuf| {
-            let peer = peer.clone();
-            Job::new("job queue", None, move |path| {
-                jobs_of_peer(&peer, path, messages, concurrency).map(|(_, seconds)| seconds)
-            })
-        };
-        let mut jobs: Vec<_> = peer.iter().map(queue).collect();
+        let mut jobs = Vec::new();
+        for (name, peer) in names.iter().zip(&peers) {
+            let beside = (!jobs.is_empty()).then_some(0);
+            jobs.push(Job::new(name, beside, move |path| {
+                jobs_of_peer(peer, path, messages, concurrency).map(|(_, seconds)| seconds)
+            }));
+        }
         jobs.push(deliver("one outbox", 1, Way::Polled));
         jobs.push(deliver("64 outboxes", 64, Way::Polled));
         jobs.push(deliver("64 outboxes, told instead of observed", 64, Way::Pushed));
@@ -264,17 +271,17 @@ impl Admission for Host {
     }
 }
 
-/// Builds the job queue's program, and says where it is.
-fn peer() -> Result<PathBuf, String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peer");
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("peer");
+/// Builds a job queue's program, and says where it is.
+fn peer(name: &str) -> Result<PathBuf, String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peers").join(name);
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("peers");
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--release", "--locked", "--quiet", "--target-dir"]).arg(&target);
     let built = cargo.current_dir(folder).status().map_err(|error| error.to_string())?;
     if built.success() {
-        Ok(target.join("release/recount-peer"))
+        Ok(target.join("release").join(format!("recount-peer-{name}")))
     } else {
-        Err("the job queue was not built: --no-peer leaves it out".to_owned())
+        Err(format!("the job queue {name} was not built: --no-peers leaves them out"))
     }
 }
 

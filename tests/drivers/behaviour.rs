@@ -312,6 +312,11 @@ impl Failpoint for Once {
     }
 }
 
+/// One attempt at a time, so that the same is answered to the same in every run.
+fn one_by_one(process: Process) -> Process {
+    Process { driver: process.driver.with_concurrency(1).unwrap(), ..process }
+}
+
 /// What a host does with three messages, whatever of it was done before.
 fn host_work(process: &Process, clock: &SetClock) -> Result<(), DeliveryFailure> {
     let service = &process.service;
@@ -344,13 +349,13 @@ fn a_driver_that_dies_anywhere_leaves_work_that_another_finishes() {
     for number in 1.. {
         let path = folder.path().join(format!("{number}.db"));
         let clock = at(1_000);
-        // Refused, tried again, and admitted in turn.
+        // The first has to wait, so that the second is put off behind it, and is refused then.
         let host = Destinations::with(move |call| {
             let diagnostic = None;
             let code = || "unwanted".parse().unwrap();
             let answer = match call % 7 {
-                2 => Err(AdmissionError::Refused { code: code(), diagnostic }),
-                1 | 4 => {
+                4 => Err(AdmissionError::Refused { code: code(), diagnostic }),
+                0 | 3 => {
                     Err(AdmissionError::Retryable { reason: RetryReason::Storage, diagnostic })
                 }
                 _ => Ok(()),
@@ -361,7 +366,7 @@ fn a_driver_that_dies_anywhere_leaves_work_that_another_finishes() {
         let died = {
             let log = Arc::new(SqliteLog::open(&path).unwrap());
             let process = Process::failing(log, clock.clone(), host.clone(), once.clone());
-            host_work(&process, &clock)
+            host_work(&one_by_one(process), &clock)
         };
         points.extend(once.seen.lock().unwrap().iter().copied());
         let is_last = died.is_ok();
@@ -371,7 +376,7 @@ fn a_driver_that_dies_anywhere_leaves_work_that_another_finishes() {
                 // A new process, which does all of it again.
                 let log = Arc::new(SqliteLog::open(&path).unwrap());
                 let process = Process::new(log, clock.clone(), host.clone());
-                host_work(&process, &clock).unwrap();
+                host_work(&one_by_one(process), &clock).unwrap();
             }
             Err(other) => panic!("{other:?}"),
         }

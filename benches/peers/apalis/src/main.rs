@@ -1,6 +1,6 @@
 //! So many jobs through apalis with SQLite, each durable before its producer goes on.
 //!
-//! `recount-peer --db PATH --jobs N --concurrency C` prints `NAME VERSION SECONDS`: from the first push
+//! `recount-peer-apalis --db PATH --jobs N --concurrency C` prints `NAME VERSION SECONDS`: from the first push
 //! until the last job is done in the database.
 
 use std::{
